@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb.notebook.messages import warn
-from epprof_nb.recording.memory import torch_failures
+from epprof_nb.recording.out_of_memory import torch_failures
 from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:

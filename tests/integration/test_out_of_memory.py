@@ -13,8 +13,7 @@ from scripts import execute
 
 from epprof_nb import host
 from epprof_nb.notebook import failed_cell
-from epprof_nb.recording.memory import torch_failures
-from epprof_nb.recording.out_of_memory import variables
+from epprof_nb.recording.out_of_memory import torch_failures, variables
 
 LIMIT = 100_000_000
 SETUP = "from epprof_nb import host\nimport numpy as np\n"

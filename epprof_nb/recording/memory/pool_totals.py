@@ -1,4 +1,4 @@
-"""Pools of device memory of libraries, as far as the libraries tell."""
+"""Pools of device memory of libraries, as far as the libraries report it."""
 
 from __future__ import annotations
 
@@ -58,15 +58,21 @@ def pools_on(device: int) -> list[LibraryPool]:
     ]
 
 
-def torch_pool(device: int, reason: str) -> list[LibraryPool]:
+def torch_totals(device: int) -> tuple[int, int] | None:
+    """Return the bytes that PyTorch uses and holds on a device; None if it has not started CUDA."""
+    torch = sys.modules.get("torch")
+    stats = torch.cuda.memory_stats(device) if torch is not None else None
+    if not stats:
+        return None
+    return stats["allocated_bytes.all.current"], stats["reserved_bytes.all.current"]
+
+
+def pool_of_torch(device: int, reason: str) -> list[LibraryPool]:
     """Return PyTorch's pool of a CUDA device, whose blocks are unknown for some reason."""
 
     def read(device: int) -> Iterator[LibraryPool]:
-        torch = sys.modules.get("torch")
-        stats = torch.cuda.memory_stats(device) if torch is not None else None
-        if stats:  # else PyTorch has not started CUDA
-            used, held = (stats[f"{of}_bytes.all.current"] for of in ("allocated", "reserved"))
-            yield LibraryPool(TORCH, used, held, reason)
+        if totals := torch_totals(device):
+            yield LibraryPool(TORCH, *totals, reason)
 
     return _guarded(TORCH, read, device)
 

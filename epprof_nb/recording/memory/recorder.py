@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recording.memory.arena_blocks import ArenaLog
 from epprof_nb.recording.memory.host_blocks import UNREAD, HostBlocks
-from epprof_nb.recording.memory.pool_totals import OWN_POOL, pools_on, torch_pool, used_devices
+from epprof_nb.recording.memory.pool_totals import (
+    OWN_POOL,
+    pool_of_torch,
+    pools_on,
+    used_devices,
+)
 from epprof_nb.recording.memory.process_memory import PROCESS
 from epprof_nb.recording.memory.torch_history import TorchHistory
 from epprof_nb.recording.recorder import Recorder, RecorderOutput
@@ -124,6 +129,6 @@ def _library_pools(no_blocks: str) -> list[tuple[int, LibraryPool]]:
     return [
         (device, pool)
         for device in used_devices()
-        for pool in [*pools_on(device), *(torch_pool(device, no_blocks) if no_blocks else ())]
+        for pool in [*pools_on(device), *(pool_of_torch(device, no_blocks) if no_blocks else ())]
         if (pool.held or pool.reason) and pool.library != OWN_POOL
     ]

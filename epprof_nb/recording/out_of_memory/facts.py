@@ -15,7 +15,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.data.out_of_memory import Explanation, FreeMemory, Pool
-from epprof_nb.recording.memory import torch_failures
+from epprof_nb.recording.out_of_memory import torch_failures
 from epprof_nb.recording.out_of_memory.device_arrays import HOST
 from epprof_nb.recording.out_of_memory.errors import (
     ON_HOST,
@@ -48,9 +48,9 @@ from epprof_nb.recording.out_of_memory.variables import Root, Search, frame_vari
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from epprof_nb.recording.memory.torch_failures import FailedAllocation
-    from epprof_nb.recording.memory.torch_pool import TorchPool
     from epprof_nb.recording.out_of_memory.errors import AllocationError
+    from epprof_nb.recording.out_of_memory.torch_failures import FailedAllocation
+    from epprof_nb.recording.out_of_memory.torch_pool import TorchPool
 
 _ARGS = vars(BaseException)["args"].__get__
 _OUTPUTS = ("Out", "_oh", "_", "__", "___")

@@ -49,7 +49,7 @@ class SimulatedMemory:
             (cuda, "is_initialized", lambda: True),
             (cuda, "mem_get_info", lambda _: (self.free, self.total)),
             (cuda.memory, "get_allocator_backend", lambda: self.backend),
-            (cuda.memory, "memory_stats", self._stats),
+            (cuda, "memory_stats", self._stats),
             (HISTORY_CALLS, "_stacks", 0),  # else stacks of one test concern all later ones
         ):
             monkeypatch.setattr(owner, name, value, raising=False)

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from epprof_nb.recording.memory import torch_failures
-from epprof_nb.recording.out_of_memory import device_arrays, facts, variables
+from epprof_nb.recording.out_of_memory import device_arrays, facts, torch_failures, variables
 
 MB = 2**20
 

@@ -22,8 +22,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import host
-from epprof_nb.recording.memory import torch_failures
-from epprof_nb.recording.out_of_memory import facts, variables
+from epprof_nb.recording.out_of_memory import facts, torch_failures, variables
 from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
 from epprof_nb.recording.out_of_memory.errors import allocation_error, requested_bytes
 from epprof_nb.recording.out_of_memory.facts import explain

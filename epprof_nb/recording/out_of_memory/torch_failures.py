@@ -19,7 +19,7 @@ from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:
-    from epprof_nb.recording.memory.torch_pool import TorchPool
+    from epprof_nb.recording.out_of_memory.torch_pool import TorchPool
 
 _INTERVAL_S = 1.0
 """Shortest time between two readings: a program may catch thousands of errors."""
@@ -83,7 +83,7 @@ class _Observer:
         pool, reason = None, "other allocations failed less than a second before"
         if time.monotonic() - self._read_s >= _INTERVAL_S:
             try:
-                from epprof_nb.recording.memory.torch_pool import read_pool
+                from epprof_nb.recording.out_of_memory.torch_pool import read_pool
 
                 pool, reason = read_pool(device), ""
             except Exception as error:  # noqa: BLE001 - the error is torch's, the numbers are extra

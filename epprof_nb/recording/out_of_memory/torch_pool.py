@@ -1,14 +1,18 @@
-"""State of torch's CUDA memory: bytes in use, cached and free, and the blocks of its segments."""
+"""State of torch's CUDA memory at an error: bytes in use, cached and free, and its blocks.
+
+The tables of memory in a profile come from `recording.memory.torch_history`.
+"""
 
 from __future__ import annotations
 
 import sys
 from inspect import signature
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from epprof_nb.recording.memory.history_calls import HISTORY_CALLS
+from epprof_nb.recording.memory.pool_totals import torch_totals
 from epprof_nb.recording.memory.torch_snapshot import AWAITING_FREE, INACTIVE, read_snapshot
 
 if TYPE_CHECKING:
@@ -59,11 +63,10 @@ def read_pool(device: int) -> TorchPool:
     Exception
         An error of torch, if it cannot report its memory.
     """
-    memory = sys.modules["torch"].cuda.memory
-    if memory.get_allocator_backend() != "native":
-        return _totals(memory, device, NO_BLOCKS_ASYNC)
+    if sys.modules["torch"].cuda.memory.get_allocator_backend() != "native":
+        return _totals(device, NO_BLOCKS_ASYNC)
     if reason := HISTORY_CALLS.reason():
-        return _totals(memory, device, NO_BLOCKS_HISTORY.format(reason=reason))
+        return _totals(device, NO_BLOCKS_HISTORY.format(reason=reason))
     return pool_of(_snapshot(), device)
 
 
@@ -91,14 +94,7 @@ def _snapshot() -> TorchSnapshot:
     return read_snapshot({"segments": segments, "device_traces": []})
 
 
-def _totals(memory: Any, device: int, reason: str) -> TorchPool:  # noqa: ANN401
+def _totals(device: int, reason: str) -> TorchPool:
     none = np.zeros(0, np.int64)
-    stats = memory.memory_stats(device)
-    return TorchPool(
-        stats.get("allocated_bytes.all.current", 0),
-        stats.get("reserved_bytes.all.current", 0),
-        None,
-        none,
-        none,
-        reason,
-    )
+    in_use, held = torch_totals(device) or (0, 0)
+    return TorchPool(in_use, held, None, none, none, reason)
