@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 
+_FEWEST = 3
+"""Samples below which chance chooses the function."""
+_MAIN = 0.5
+"""Minimum share of one function in the samples for it to be named."""
+
+
 class HostActivity(NamedTuple):
     """Lines or functions by their part of the sampled time, the largest first.
 
@@ -154,6 +160,18 @@ def _summed(index: ProfileIndex, rows: IntArray, groups: IntArray) -> HostActivi
         (total / max(total.sum(), 1))[largest],
         np.bincount(group).astype(np.int64)[largest],
     )
+
+
+def sampled_host(index: ProfileIndex, start_ns: IntArray, end_ns: IntArray) -> int:
+    """Return the main line of the user's function that the host ran for most of some intervals.
+
+    It is a row of ``stacks``; `MISSING` if there are too few samples, or no function has half of
+    them.
+    """
+    found = functions_of_host(index, start_ns, end_ns)
+    if found.samples.sum() < _FEWEST or found.share[0] < _MAIN:
+        return MISSING
+    return int(found.stack[0])
 
 
 def samples_within(index: ProfileIndex, start_ns: IntArray, end_ns: IntArray) -> IntArray:

@@ -18,7 +18,7 @@ from epprof_nb.analysis.findings.finding import (
     op_id_of,
     stack_of,
 )
-from epprof_nb.analysis.findings.rules.copies.unchanged_in_loop import unchanged_copy
+from epprof_nb.analysis.findings.unchanged_in_loop import unchanged_copy
 from epprof_nb.analysis.utilisation.exposed_copies import exposed
 from epprof_nb.util.format import duration, plural, size
 

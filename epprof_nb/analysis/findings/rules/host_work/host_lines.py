@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
-from epprof_nb.analysis.findings.rules.host_work.host_waits import (
+from epprof_nb.analysis.findings.host_waits import (
     WAITS,
     mostly_waited,
     wait_remedy,

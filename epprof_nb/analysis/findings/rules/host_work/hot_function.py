@@ -13,7 +13,7 @@ from epprof_nb.analysis.base.stack_lines import StackLines, enclosing_function, 
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, capitalised, code, launcher_name
 from epprof_nb.analysis.findings.host_name import host_name
-from epprof_nb.analysis.findings.rules.host_work.host_waits import (
+from epprof_nb.analysis.findings.host_waits import (
     WAITS,
     mostly_waited,
     wait_remedy,

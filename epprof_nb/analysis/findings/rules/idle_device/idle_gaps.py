@@ -27,11 +27,11 @@ from epprof_nb.analysis.findings.finding import (
     unread_line_name,
 )
 from epprof_nb.analysis.findings.host_name import host_name
-from epprof_nb.analysis.findings.rules.host_work.host_waits import CALL_REMEDY
-from epprof_nb.analysis.findings.rules.idle_device.idle_remedy import idle_remedy
-from epprof_nb.analysis.findings.rules.idle_device.sampled_host import sampled_host
+from epprof_nb.analysis.findings.host_waits import CALL_REMEDY
+from epprof_nb.analysis.findings.idle_remedy import idle_remedy
 from epprof_nb.analysis.frameworks.phases import is_of_type
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, slowdown_at
+from epprof_nb.analysis.utilisation.host_activity import sampled_host
 from epprof_nb.analysis.utilisation.host_idle import held_time_of_host, host_idle
 from epprof_nb.analysis.utilisation.idle_causes import LEAST_HELD_NS, launch_latency, split_by_cause
 from epprof_nb.analysis.utilisation.idle_intervals import BEFORE, BETWEEN, idle_intervals

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.findings.finding import Finding, op_id_of, place_name
-from epprof_nb.analysis.findings.rules.host_work.host_waits import is_wait_for_earlier_process
+from epprof_nb.analysis.findings.host_waits import is_wait_for_earlier_process
 from epprof_nb.analysis.findings.rules.iterations.unsteady_iterations import without_warm_up
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
 from epprof_nb.util.format import duration, plural

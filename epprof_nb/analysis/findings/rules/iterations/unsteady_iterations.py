@@ -18,8 +18,8 @@ from epprof_nb.analysis.findings.finding import (
     op_id_of,
     place_name,
 )
-from epprof_nb.analysis.findings.rules.host_work.host_waits import is_wait_for_earlier_process
-from epprof_nb.analysis.findings.rules.iterations.growing_work import growth_of_work
+from epprof_nb.analysis.findings.growing_work import growth_of_work
+from epprof_nb.analysis.findings.host_waits import is_wait_for_earlier_process
 from epprof_nb.analysis.findings.rules.memory.garbage_collection import COLLECT_LESS, pauses
 from epprof_nb.analysis.steps.iteration_events import collecting, recording
 from epprof_nb.analysis.steps.iterations import iterations
