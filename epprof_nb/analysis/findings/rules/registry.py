@@ -38,7 +38,7 @@ from epprof_nb.analysis.findings.rules.launches.repeated_captures import wasted_
 from epprof_nb.analysis.findings.rules.launches.torch_optimizers import per_tensor_optimizers
 from epprof_nb.analysis.findings.rules.memory.driver_allocations import driver_allocations
 from epprof_nb.analysis.findings.rules.memory.garbage_collection import collector_pauses
-from epprof_nb.analysis.findings.rules.memory.growth import growing_memory
+from epprof_nb.analysis.findings.rules.memory.growing_memory import growing_memory
 from epprof_nb.analysis.findings.rules.memory.unused_memory import fragmented_pools, unused_caches
 from epprof_nb.analysis.findings.rules.onnx.cpu_fallback import fallbacks
 from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import node_memory, slowest_operator

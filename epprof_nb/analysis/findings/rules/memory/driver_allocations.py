@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.changes import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
-from epprof_nb.analysis.findings.rules.memory.growth import growth
+from epprof_nb.analysis.findings.rules.memory.growing_memory import growth
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.data.repeats import repeat_at
