@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines, enclosing_function, short_function
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, capitalised, code, launcher_name
-from epprof_nb.analysis.findings.host_name import host_name
+from epprof_nb.analysis.findings.frame_name import frame_name
 from epprof_nb.analysis.findings.host_waits import (
     WAITS,
     mostly_waited,
@@ -113,7 +113,7 @@ def _place(index: ProfileIndex, stack: int, start: IntArray, end: IntArray) -> _
     short = short_function(function)
     if busiest is None:
         caller = int(lines.own[lines.parent[stack]]) if lines.parent[stack] >= 0 else MISSING
-        name = host_name(index, stack)
+        name = frame_name(index, stack)
         if caller < 0:
             return _Place(name, "", None)
         where = launcher_name(index, caller, MISSING)

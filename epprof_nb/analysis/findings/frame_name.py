@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
 
 
-def host_name(index: ProfileIndex, stack: int) -> str:
+def frame_name(index: ProfileIndex, stack: int) -> str:
     """Return the name of a frame, as ``augment (data.py:12)``.
 
     A line outside of functions is named as statements are, as ``line 3 (`x = f()`)``.
