@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from epprof_nb.commands.parameters import NEW_FILE, refuse_same_file
+from epprof_nb.core.options import ORT_NODES
 
 if TYPE_CHECKING:
     from epprof_nb.commands.script_recording import RunRequest
@@ -73,8 +74,21 @@ class _RunCommand(click.Command):
     help="Record more: api, memory, overhead, all; operators (of PyTorch) or shapes (operators "
     "and the shapes of their inputs), which all does not include.",
 )
-@click.option("--max-records", type=int, default=5_000_000, help="Maximum number of activities.")
+@click.option(
+    "--max-records",
+    type=int,
+    default=5_000_000,
+    help="Maximum number of records (activities, allocations, calls and so on). Further ones are "
+    "dropped and counted.",
+)
 @click.option("--time-limit", type=float, help="Stop recording after this many seconds.")
+@click.option(
+    "--ort-nodes",
+    type=click.Choice(ORT_NODES),
+    help="Runs of ONNX Runtime sessions to record node by node: every, auto (some; launches "
+    "identify the nodes of the others) or off; default: as the script passes to "
+    "epprof_nb.onnxruntime.install.",
+)
 @click.option(
     "--own",
     multiple=True,
@@ -113,6 +127,7 @@ def run(
     detail: str,
     max_records: int,
     time_limit: float | None,
+    ort_nodes: str | None,
     own: tuple[str, ...],
     library: tuple[str, ...],
     no_lines: bool,
@@ -140,8 +155,8 @@ def run(
     try:
         request = RunRequest(
             SessionOptions(
-                detail, max_records, time_limit, own=own, library=library, stacks=not no_stacks,
-                samples=not no_samples,
+                detail, max_records, time_limit, ort_nodes, own=own, library=library,
+                stacks=not no_stacks, samples=not no_samples,
             ), out, html,
             _steps(steps or "2:3") if steps or experiment is not None else None,
             not no_lines, quiet, experiment=experiment or 0,

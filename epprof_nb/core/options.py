@@ -43,7 +43,8 @@ class Options:
         inputs; ``"all"`` does not include them, because they slow the code down. Separate several
         values with commas.
     max_records
-        Maximum number of activities; further ones are dropped and counted.
+        Maximum number of records (activities, allocations, calls and so on); further ones are
+        dropped and counted.
     time_limit_s
         Seconds after which recording stops while the code continues; None for no limit.
     ort_nodes

@@ -63,7 +63,8 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
         argument("--time-limit", type=float, metavar="SECONDS",
                  help="Stop recording after this time. The code continues to run."),
         argument("--max-records", type=int, metavar="N",
-                 help="Maximum number of activities. Further ones are dropped and counted."),
+                 help="Maximum number of records (activities, allocations, calls and so on). "
+                 "Further ones are dropped and counted."),
         argument("--ort-nodes", metavar="MODE",
                  help="Runs of ONNX Runtime sessions to record node by node: every, auto (some; "
                  "launches identify the nodes of the others) or off."),

@@ -31,7 +31,8 @@ class GpuProfile(Configurable):
     ).tag(config=True)
     max_records = Int(
         _DEFAULTS.max_records,
-        help="Maximum number of activities. Further ones are dropped and counted.",
+        help="Maximum number of records (activities, allocations, calls and so on). Further ones "
+        "are dropped and counted.",
     ).tag(config=True)
     ort_nodes = Unicode(
         None,
