@@ -100,8 +100,7 @@ def _launch() -> tuple[str, int]:
         pid = os.getppid()
         while pid > 1 and has_variable(pid, variable):
             pid = parent_of(pid)
-    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID")
-    stated = [os.environ.get(name, "") for name in names]
+    stated = [os.environ.get(name, "") for name in launcher_environment.RUN_VARIABLES]
     return " ".join([boot_id() or "unknown", str(pid), str(start_ticks(pid)), *stated]), pid
 
 
@@ -127,7 +126,7 @@ def _order_in(folder: Path) -> Order | None:
 
 
 def _is_of(order: Order, launch: str, folder: Path) -> bool:
-    """Whether a job is that of a launch, or lacks this rank, which another shell has started."""
+    """Whether a job belongs to a launch, or lacks this rank, which another shell has started."""
     if order.launch == launch:
         return True
     rank, world = launcher_environment.rank(), launcher_environment.world_size()

@@ -8,6 +8,10 @@ import os
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 _LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 _WORLD_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+RUN_VARIABLES = (
+    "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID",
+)  # fmt: skip
+"""Variables by which launchers name a run."""
 _MAX_DIGITS = 9
 
 
@@ -32,8 +36,7 @@ def run_id() -> str:
     is_named = os.environ.get("TORCHELASTIC_RUN_ID", "none") not in ("", "none")
     if rank() is None or not (is_named or os.environ.get("SLURM_JOB_ID")):
         return ""
-    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID")
-    stated = "\n".join(os.environ.get(name, "") for name in names)
+    stated = "\n".join(os.environ.get(name, "") for name in RUN_VARIABLES)
     return hashlib.sha256(stated.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
