@@ -222,7 +222,7 @@ class WhatIf:
         though they were launched and their stream was free. `idle` is what ends idle time.
         `added_ns` is time of the host at the end of each op, as in `Changes`.
         """
-        waits = any(target.waits for target, _ in changes)
+        waits = any(target.waits and factor != 1 for target, factor in changes)
         host = np.ones(self._pairs + 1)
         device = np.ones(self._pairs + 1)
         of_activity = np.ones(len(self._duration))

@@ -101,6 +101,11 @@ def test_without_its_waits_the_host_runs_on():
     assert found["limit"] == "device"
 
 
+def test_waits_that_stay_save_nothing():
+    program = [("launch", "k", 10, 1_000, 7), ("wait",), ("host", "work", 600)] * 3
+    assert run(program).what_if({"waits": 1})["saving_ns"].tolist() == [0]
+
+
 def test_kernels_that_shared_the_device_may_get_faster():
     work = [kernel(10, 1_010, name="long", stream_id=7, correlation_id=1),
             kernel(20, 520, name="short", stream_id=8, correlation_id=2)]  # fmt: skip
