@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from fnmatch import fnmatchcase
+from numbers import Real
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -421,13 +424,16 @@ def checked_changes(changes: Mapping[str, float], on: str) -> dict[str, float]:
     for name, factor in changes.items():
         if not isinstance(name, str):
             raise TypeError(f"a name must be text, not {name!r}: {{'attention': 0.5}}")
-        if isinstance(factor, bool) or not isinstance(factor, (int, float, np.number)):
+        if isinstance(factor, bool) or not isinstance(factor, (Real, Decimal)):
             raise TypeError(f"the factor of {name!r} must be a number, not {factor!r}")
-        value = float(factor)
+        try:
+            value = float(factor)
+        except (OverflowError, ValueError):  # too large, or a signaling NaN
+            value = math.inf
         if not 0 <= value <= _LARGEST:
             raise ValueError(
                 f"the factor of {name!r} must be from 0 (takes no time) to {_LARGEST:g}, "
-                f"not {factor!r}; 1 changes nothing, 2 takes twice the time"
+                f"not {value:g}; 1 changes nothing, 2 takes twice the time"
             )
         checked[name] = value
     return checked

@@ -1,5 +1,8 @@
 """what_if: against the program that really takes the other time."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -241,7 +244,10 @@ def test_only_one_side():
         ({}, ValueError, "changes is empty"),
         ({"forward": -1}, ValueError, "must be from 0"),
         ({"forward": float("nan")}, ValueError, "must be from 0"),
+        ({"forward": 10**5_000}, ValueError, "must be from 0"),
+        ({"forward": Decimal("sNaN")}, ValueError, "must be from 0"),
         ({"forward": "fast"}, TypeError, "must be a number"),
+        ({"forward": 1j}, TypeError, "must be a number"),
         ({"forward": True}, TypeError, "must be a number"),
         ("forward", TypeError, "must be a mapping of names to factors"),
         (["forward"], TypeError, "must be a mapping of names to factors, .* not list"),
@@ -253,6 +259,12 @@ def test_a_change_that_cannot_be_made_is_refused(changes, error, message):
     prof = epprof_nb.testing.synthetic_profile(activities=100)
     with pytest.raises(error, match=message):
         prof.what_if(changes)
+
+
+@pytest.mark.parametrize("half", [Fraction(1, 2), Decimal("0.5"), np.float32(0.5), np.float16(0.5)])
+def test_a_factor_is_any_real_number(half):
+    prof = profile([op(1, "a", 0, 60), op(2, "rest", 60, 100)], info=info(100))
+    assert prof.what_if({"a": half})["saving_ns"].item() == 30
 
 
 def test_a_line_that_only_samples_have_is_refused_and_its_statement_named():
