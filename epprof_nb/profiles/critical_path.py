@@ -119,6 +119,9 @@ class CriticalPath(ProfileData):
             and the low and high saving are those of the other two.
             A worker thread may begin its next op when the thread of the cell hands it out, or have
             it in a queue before: the high saving is the greater one of both.
+            If not all runs of ONNX Runtime were recorded node by node, a node has the same part of
+            the others as of recorded ones with inputs of the same shapes. What recording adds may
+            be of the node or not: the low and high saving are those of both.
             There are no rows if records are missing: the critical path is then unknown.
 
         Raises

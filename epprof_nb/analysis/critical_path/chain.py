@@ -28,6 +28,7 @@ from epprof_nb.analysis.base.unknown_device_times import device_column
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.native_input import VARIANTS, CriticalPathInput
+from epprof_nb.analysis.critical_path.unrecorded_runs import UnrecordedRuns
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
@@ -228,7 +229,7 @@ def _savings(
     The first `SAVINGS` groups of `order` are computed, the others are `MISSING`.
     """
     savings = np.full(int(groups.max(initial=MISSING)) + 1, MISSING, np.int64)
-    tree = index.tree
+    tree, unrecorded = index.tree, index.cached(UnrecordedRuns)
     for begin in range(0, min(len(order), SAVINGS), VARIANTS):
         chosen = order[begin : min(begin + VARIANTS, SAVINGS)]
         free = np.zeros(len(tree) + 1, np.uint8)
@@ -236,6 +237,10 @@ def _savings(
             free[:-1] |= ops_below(index, groups == group).astype(np.uint8) << np.uint8(bit)
         lengths = path.input.lengths(free)[: len(chosen)]
         savings[chosen] = path.length_ns - lengths
+        for group in chosen.tolist() if len(unrecorded.rows) else ():
+            factors = np.where(ops_below(index, groups == group), 0.0, 1.0)
+            factors[unrecorded.rows] = unrecorded.factors(factors)
+            savings[group] = path.length_ns - path.input.length_with(factors)
     savings[groups[interleaved_ops(index) | index.cached(kernel_ops)]] = MISSING
     return savings
 

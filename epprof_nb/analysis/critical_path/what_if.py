@@ -37,6 +37,7 @@ from epprof_nb.analysis.critical_path.chain import (
 from epprof_nb.analysis.critical_path.changes import Changes, Owners
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
+from epprof_nb.analysis.critical_path.unrecorded_runs import BOUNDS, UnrecordedRuns
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.critical_path.idle_time import Idle
+    from epprof_nb.analysis.critical_path.unrecorded_runs import Part
     from epprof_nb.arrays.types import BoolArray, IntArray
 
     Factors = npt.NDArray[np.float64]
@@ -108,6 +110,7 @@ class WhatIf:
         self._suspended = suspended_ops(index) | in_kernels
         self._interleaved = interleaved_ops(index) | in_kernels
         self._duration = np.maximum(activities["end_ns"] - activities["start_ns"], 0)
+        self._unrecorded = index.cached(UnrecordedRuns)
         # What is changed together: pairs of an op and a pair of the lines.
         events, ops = path.input, np.arange(len(index.tree))
         op = np.concatenate([events.activity_op, events.call_op, ops]).astype(np.int64)
@@ -151,7 +154,7 @@ class WhatIf:
         activities = _matching(names.categories, name)[names.codes]
         if activities.any():
             return Target(pairs, activities, self._on)
-        raise ValueError(f"nothing in the profile is called {name!r}.{self._similar(name)}")
+        raise ValueError(f"nothing in the profile is called {name!r}.{self._hint(name)}")
 
     def _check_recorded(self, name: str) -> None:
         if not is_trace(self._index.profile.info):
@@ -198,7 +201,7 @@ class WhatIf:
         names = [f"'{lines.file[i]} line {lines.number[i]}'" for i in sorted(found)[:3]]
         return f" Name the statement that calls it: {' or '.join(names)}." if names else ""
 
-    def _similar(self, name: str) -> str:
+    def _hint(self, name: str) -> str:
         tables = self._index.profile.tables
         known = {
             *tables["ops"].names("name").categories,
@@ -206,6 +209,11 @@ class WhatIf:
         }
         close = difflib.get_close_matches(name, sorted(known)[:10_000], n=3)
         hint = f" Similar names: {', '.join(map(repr, close))}." if close else ""
+        if self._unrecorded.has_unknown:
+            hint += (
+                " No run of an ONNX Runtime session was recorded node by node: ort_nodes='every' "
+                "records the nodes of each run."
+            )
         return (
             f"{hint} Name an op, a type of ops, a kernel, a line as 'line 3' or 'train.py line 3', "
             f"{WAITS!r} or {COPIES!r}; * stands for any text."
@@ -218,12 +226,14 @@ class WhatIf:
         contention: bool,
         idle: Idle = "fixed",
         added_ns: IntArray = _NONE,
+        part: Part = "expected",
     ) -> tuple[int, str | None, float]:
         """Return the length of the path, what takes most of it, and its share.
 
         With `contention`, kernels lose the removed time in which they overlapped with it, or waited
         though they were launched and their stream was free. `idle` is what ends idle time.
-        `added_ns` is time of the host at the end of each op, as in `Changes`.
+        `added_ns` is time of the host at the end of each op, as in `Changes`. `part` is what nodes
+        take of runs that were not recorded node by node.
         """
         waits = any(target.waits and factor != 1 for target, factor in changes)
         host = np.ones(self._pairs + 1)
@@ -235,6 +245,9 @@ class WhatIf:
             if target.on != "host":
                 device[:-1][target.pairs] *= factor
                 of_activity[target.activities] *= factor
+        if len(self._unrecorded.rows):
+            of_runs = self._unrecorded.factors(host[self._of_ops], part)
+            host[self._of_ops[self._unrecorded.rows]] = of_runs
         of_activity *= device[self._owners.of_activities]
         length = np.rint(self._duration * of_activity).astype(np.int64)
         freed = np.empty(0, np.int64)
@@ -279,6 +292,9 @@ class WhatIf:
         for idle, before in self.idle_ends.items():
             after, *_ = self.length(changes, contention=idle != "until time", idle=idle)
             found.append(before - after)
+        for part in BOUNDS if len(self._unrecorded.rows) else ():
+            after, *_ = self.length(changes, contention=False, part=part)
+            found.append(self.length_ns - after)
         found += suspended or ()
         is_known = self.is_known(changes)
         return Savings(

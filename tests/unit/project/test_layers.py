@@ -32,7 +32,8 @@ SUBFOLDERS = {
     "analysis": (
         ("base",),
         ("peaks",),
-        ("critical_path", "frameworks", "onnx", "utilisation"),
+        ("frameworks", "onnx", "utilisation"),
+        ("critical_path",),
         ("added_time", "experiments", "ranks", "stacks"),
         ("findings",),
         ("memory", "sql"),

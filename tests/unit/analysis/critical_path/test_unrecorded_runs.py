@@ -1,0 +1,92 @@
+"""Runs of ONNX Runtime that were not recorded node by node, in replays."""
+
+import pytest
+
+from tests.helpers.planted import info
+from tests.helpers.tiny import op, profile
+
+SHORT, LONG = 100, 1_000
+
+
+def run(number, start, took, *, nodes="recorded", shapes=1, session=1):
+    """A run of which the node ``a`` takes 70 %, and ``b`` 20 %."""
+    of_run = {"session": session, "run_id": number}
+    args = {"nodes": nodes, "call_ns": took, "shapes": shapes}
+    ops = [
+        op(10 * number, "model_run", start, start + took, op_type="run", category="session",
+           args=args, **of_run)
+    ]  # fmt: skip
+    if nodes != "recorded":
+        return ops
+    parts = (("a", "MatMul", 0.0, 0.7), ("b", "Relu", 0.7, 0.9))
+    return ops + [
+        op(10 * number + 1 + i, name, start + round(begin * took), start + round(end * took),
+           10 * number, op_type=op_type, category="node", node_index=i, **of_run)
+        for i, (name, op_type, begin, end) in enumerate(parts)
+    ]  # fmt: skip
+
+
+def runs(*each):
+    ops, start = [], 0
+    for number, (took, more) in enumerate(each, 1):
+        ops += run(number, start, took, **more)
+        start += took
+    return profile(ops, info=info(start))
+
+
+RECORDED, OTHER = {}, {"nodes": "not recorded"}
+
+
+def test_nodes_take_the_same_part_of_runs_that_were_not_recorded():
+    prof = runs((SHORT, RECORDED), *[(SHORT, OTHER)] * 9)
+    found = prof.what_if({"a": 0, "Relu": 0.5, "MatMul": 0.5}).set_index("changed")
+    assert found["saving_ns"].to_dict() == {
+        "a": 700,
+        "Relu": 100,
+        "MatMul": 350,
+        "all of them": 800,
+    }
+    saving, low, high = found.loc["a", ["saving_ns", "saving_low_ns", "saving_high_ns"]]
+    assert saving == low == high  # all runs took as long
+    by_op = prof.critical_path(by="op").set_index("name")["saving_ns"]
+    assert by_op.to_dict() == {"model_run": 1_000, "a": 700, "b": 200}
+    assert prof.what_if({"model_run": 0.5})["saving_ns"].item() == 500
+    assert prof.what_if({"a": 0}, on="device")["saving_ns"].item() == 0
+
+
+def test_each_run_has_the_part_of_runs_of_its_shapes():
+    prof = runs((SHORT, RECORDED), (LONG, {"shapes": 2}), *[(LONG, OTHER | {"shapes": 2})] * 5,
+                *[(SHORT, OTHER)] * 10)  # fmt: skip
+    assert prof.what_if({"a": 0})["saving_ns"].item() == 0.7 * (6 * LONG + 11 * SHORT)
+
+
+def test_what_recording_adds_may_be_of_the_node_or_of_others():
+    prof = runs((SHORT, RECORDED), *[(SHORT - 20, OTHER)] * 9)
+    row = prof.what_if({"a": 0}).iloc[0]
+    assert row["saving_ns"] == 70 + 9 * 56
+    assert (row["saving_low_ns"], row["saving_high_ns"]) == (70 + 9 * 50, 70 + 9 * 70)
+
+
+def test_the_part_of_other_shapes_is_not_known():
+    prof = runs((SHORT, RECORDED), (LONG, OTHER | {"shapes": 2}))
+    row = prof.what_if({"a": 0}).iloc[0]
+    assert (row["saving_low_ns"], row["saving_ns"], row["saving_high_ns"]) == (70, 770, 1_070)
+
+
+def test_runs_of_many_shapes_are_replayed():
+    shapes = [{"shapes": number} for number in range(300)]
+    pairs = [((SHORT + number, each), (SHORT + number, each | OTHER))
+             for number, each in enumerate(shapes)]  # fmt: skip
+    prof = runs(*[each for pair in pairs for each in pair])
+    expected = 0.7 * 2 * sum(SHORT + number for number in range(300))
+    assert prof.what_if({"a": 0})["saving_ns"].item() == pytest.approx(expected, rel=0.01)
+    by_op = prof.critical_path(by="op").set_index("name")["saving_ns"]
+    assert by_op["a"] == pytest.approx(expected, rel=0.01)
+
+
+def test_an_unknown_name_says_how_to_record_nodes():
+    prof = runs((SHORT, OTHER), (SHORT, OTHER))
+    with pytest.raises(ValueError, match="ort_nodes='every' records the nodes"):
+        prof.what_if({"MatMul": 0})
+    with pytest.raises(ValueError, match=r"called 'Conv'\. Name an op"):
+        runs((SHORT, RECORDED)).what_if({"Conv": 0})
