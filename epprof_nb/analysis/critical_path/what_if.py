@@ -15,7 +15,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY
 from epprof_nb.analysis.base.missing_records import lacks_records
-from epprof_nb.analysis.base.op_tree import UNNAMED
+from epprof_nb.analysis.base.op_tree import NO_OP, UNNAMED
 from epprof_nb.analysis.base.result_table import (
     OptionalColumn,
     ResultTable,
@@ -42,6 +42,7 @@ from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.cached import cached_property
+from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,6 +60,8 @@ WAITS, COPIES = "waits", "copies"
 _NONE = np.empty(0, np.int64)
 _LINE = re.compile(r"(?:(?P<file>.+?)[\s:,]+)?line\s+(?P<line>\d+)")
 _ALL = "all of them"
+_SHOWN = 60
+"""Number of characters of an unknown name in a message."""
 _HOST, _DEVICE, _DELAY = range(3)
 _EXPLAINED = 0.9
 """Least part of the path that remains if idle time has another end, for that to be possible."""
@@ -154,7 +157,7 @@ class WhatIf:
         activities = _matching(names.categories, name)[names.codes]
         if activities.any():
             return Target(pairs, activities, self._on)
-        raise ValueError(f"nothing in the profile is called {name!r}.{self._hint(name)}")
+        raise ValueError(self._unknown(name))
 
     def _check_recorded(self, name: str) -> None:
         if not is_trace(self._index.profile.info):
@@ -200,6 +203,22 @@ class WhatIf:
             stacks = stacks[stacks >= 0]
         names = [f"'{lines.file[i]} line {lines.number[i]}'" for i in sorted(found)[:3]]
         return f" Name the statement that calls it: {' or '.join(names)}." if names else ""
+
+    def _unknown(self, name: str) -> str:
+        """Return that nothing has a name, and what does."""
+        text = f"nothing in the profile is called {shorten(name, _SHOWN)!r}."
+        if name == NO_OP:
+            return (
+                f"{NO_OP!r} is the time in which no op was open. Name a line, or put epprof_nb.op "
+                "around the code."
+            )
+        if _LINE.fullmatch(name.strip()):
+            text = (
+                f"nothing was recorded at {shorten(name, _SHOWN)!r}: no statement, call or sample. "
+                "It may be a short line of a function, or not have run. epprof_nb.op around its "
+                "code gives it a name."
+            )
+        return text + self._hint(name)
 
     def _hint(self, name: str) -> str:
         tables = self._index.profile.tables

@@ -240,7 +240,9 @@ def test_only_one_side():
     ("changes", "error", "message"),
     [
         ({"forwrd": 0}, ValueError, "Similar names: 'forward'"),
-        ({"line 999": 0}, ValueError, "nothing in the profile is called 'line 999'"),
+        ({"line 999": 0}, ValueError, "nothing was recorded at 'line 999'"),
+        ({"x" * 5_000: 0}, ValueError, "nothing in the profile is called 'x+…x+'"),
+        ({"(no op)": 0}, ValueError, "in which no op was open"),
         ({}, ValueError, "changes is empty"),
         ({"forward": -1}, ValueError, "must be from 0"),
         ({"forward": float("nan")}, ValueError, "must be from 0"),
