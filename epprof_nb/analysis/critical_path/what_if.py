@@ -274,12 +274,14 @@ class WhatIf:
             overlapped, freed = self._freed(of_activity)
             length -= overlapped
         # What does not run is not delayed either, and its calls wait for nothing.
-        delay = np.where((host == 0) & (device == 0), 0.0, 1.0)
-        rows, of_pair = np.unique(np.stack([host, delay], axis=1), axis=0, return_inverse=True)
-        if len(rows) > 254:
+        kept, of_pair = np.unique(
+            np.where((host == 0) & (device == 0), MISSING, host), return_inverse=True
+        )
+        if len(kept) > 254:
             raise ValueError("too many different factors apply to one op; name fewer changes.")
-        code = of_pair.reshape(-1).astype(np.uint8)
-        factors = np.stack([rows[:, 0], np.ones(len(rows)), rows[:, 1]], axis=1)
+        code = of_pair.astype(np.uint8)
+        exists = np.where(kept == MISSING, 0.0, 1.0)
+        factors = np.stack([np.maximum(kept, 0), np.ones(len(kept)), exists], axis=1)
         of_ops = np.append(code[self._of_ops], code)
         change = Changes(of_ops, factors, length, freed, added_ns, without_waits=waits)
         total, path = self._path.input.changed_path(change, self._owners, idle)
