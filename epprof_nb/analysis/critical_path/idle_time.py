@@ -57,7 +57,8 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
             continue
         own = threads.of_ops == number
         known = _known_waits(index, threads, number, thread_id)
-        events = np.unique(np.concatenate([ops["start_ns"][own], ops["end_ns"][own], *known]))
+        events = np.sort(np.concatenate([ops["start_ns"][own], ops["end_ns"][own], *known]))
+        events = events[np.diff(events, prepend=events[:1] - 1) != 0]  # faster than np.unique
         times = samples["start_ns"][rows], samples["processor_ns"][rows]
         idle = _with_alike(_between(*times, events, known), index, own)
         if len(idle[0]):
