@@ -18,7 +18,13 @@ from epprof_nb.analysis.base.result_table import (
 from epprof_nb.analysis.critical_path.idle_time import MAX_THREADS
 from epprof_nb.analysis.critical_path.what_if import WhatIf
 from epprof_nb.analysis.experiments.alike import scatter_of, unusual
-from epprof_nb.analysis.experiments.candidates import SIDES, Factor, delayed_ops, ranges
+from epprof_nb.analysis.experiments.candidates import (
+    MIN_SHARE,
+    SIDES,
+    Factor,
+    delayed_ops,
+    ranges,
+)
 from epprof_nb.analysis.experiments.design import MAX_WIDTH
 from epprof_nb.analysis.experiments.measured import Measured
 from epprof_nb.analysis.experiments.slopes import NO_SLOPE, Slope
@@ -317,6 +323,10 @@ def _note(row: Sensitivity, experiment: Measured) -> str:
         notes.append(f"no saving: {text}")
     if row.op.name in experiment.uncovered:
         notes.append(f"device work not delayed: {experiment.uncovered[row.op.name]}")
+    elif experiment.rounds and all(math.isnan(slope.value) for slope in row.measured.values()):
+        is_short = max(map(row.op.time_ns, SIDES)) < MIN_SHARE * row.wall_ns
+        why = "it takes less than 2 % of the time" if is_short else "the repeats are too few for it"
+        notes.append(f"not measured: {why}")
     if row.agrees is False:
         notes += [
             f"replayed {side}: {row.replayed[side].value:.2f}"

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb.analysis.base.devices import device_word
-from epprof_nb.analysis.experiments.candidates import MIN_SHARE, SIDES
+from epprof_nb.analysis.experiments.candidates import SIDES
 from epprof_nb.analysis.experiments.design import MAX_WIDTH
 from epprof_nb.analysis.experiments.measured import Measured
 from epprof_nb.analysis.experiments.sensitivity import sensitivities
@@ -53,7 +53,7 @@ def op_sentence(row: Sensitivity, device_word: str) -> OpSentence:
         for side in SIDES
         if row.op.time_ns(side) >= _MIN_SHARE * row.wall_ns
     ]
-    known = [side for side in SIDES if not math.isnan(row.measured[side].value)]
+    known = _known(row)
     slopes = [f"{words[side]} {slope_text(row.measured[side])}" for side in known]
     return OpSentence(row.op.name, ", ".join(shares), ", ".join(slopes), _win(row, known))
 
@@ -103,6 +103,15 @@ def wins_nothing(row: Sensitivity) -> bool:
     return row.saving is not None and row.saving.ns < MIN_WIN * row.wall_ns
 
 
+def is_measured(row: Sensitivity) -> bool:
+    """Whether the saving of an op has measurements behind it, and not the replay alone."""
+    return _doubt(row, _known(row)) is None
+
+
+def _known(row: Sensitivity) -> list[Side]:
+    return [side for side in SIDES if not math.isnan(row.measured[side].value)]
+
+
 def _win(row: Sensitivity, known: list[Side]) -> str:
     doubt = _doubt(row, known)
     if doubt is not None:
@@ -132,13 +141,14 @@ def _win(row: Sensitivity, known: list[Side]) -> str:
 def _doubt(row: Sensitivity, known: list[Side]) -> str | None:
     """Return why it is not known what an op would save; None if it is known."""
     if not known:
-        is_short = max(map(row.op.time_ns, SIDES)) < MIN_SHARE * row.wall_ns
-        why = "it takes less than 2 % of the time" if is_short else "the repeats are too few for it"
-        text = row.note or f"not measured: {why}"
-        if row.saving is None:
+        text, saving = row.note or "not measured", row.saving
+        if saving is None:
             return text
-        saved = "next to nothing" if wins_nothing(row) else duration(row.saving.ns)
-        return f"{text}; the replay would save {saved} without it"
+        saved = "next to nothing" if wins_nothing(row) else duration(saving.ns)
+        return (
+            f"{text}; by the replay alone, {saved} of {duration(row.wall_ns)} would be saved "
+            f"({duration(saving.low)} to {duration(saving.high)})"
+        )
     if any(row.measured[side].half_width > MAX_WIDTH for side in known):
         return UNCERTAIN
     if row.agrees is not False:

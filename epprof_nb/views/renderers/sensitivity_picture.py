@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.experiments.sentences import wins_nothing
+from epprof_nb.analysis.experiments.sentences import is_measured, wins_nothing
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration, shorten
 from epprof_nb.views.renderers.drawing import Drawing, Line, Rectangle, Text
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.experiments.sensitivity import Sensitivity
     from epprof_nb.views.renderers.drawing import Item
 
-_WIDTH, _LEFT, _RIGHT = 720, 170, 16
+_WIDTH, _LEFT, _RIGHT = 720, 170, 28
 _TOP, _ROW, _BAR, _AXIS = 40, 24, 10, 24
 _TICKS = 6
 _INTERVAL = 0.65
 _KEY, _KEY_TOP = 14, 21
 """Width of a sign of the legend, and its top."""
 _HIDDEN = palette.OTHER
+_THIN = 2
+"""Height of the bar of an op without measurements, or with uncertain ones."""
+_ALONE = "replay alone"
 
 
 def draw(rows: Sequence[Sensitivity]) -> Drawing:
@@ -50,10 +53,18 @@ def _row(row: Sensitivity, top: float, scale: float) -> list[Item]:
         return items
     colour = _HIDDEN if wins_nothing(row) else palette.KERNEL
     y, low = top + (_ROW - _BAR) / 2, _LEFT + saving.low * scale
-    width = (saving.high - saving.low) * scale
-    items.append(Rectangle(low, y, max(width, 1), _BAR, colour, _INTERVAL, about))
+    width = max((saving.high - saving.low) * scale, 1)
+    items.append(_bar(low, y, width, colour, is_thin=not is_measured(row), title=about))
     items.append(_mark(_LEFT + saving.ns * scale, y))
     return items
+
+
+def _bar(
+    x: float, top: float, width: float, colour: str, *, is_thin: bool = False, title: str = ""
+) -> Rectangle:
+    """Return the bar of an interval, a thin one if the replay alone has it."""
+    height = _THIN if is_thin else _BAR
+    return Rectangle(x, top + (_BAR - height) / 2, width, height, colour, _INTERVAL, title)
 
 
 def _mark(x: float, top: float) -> Line:
@@ -66,11 +77,13 @@ def _legend() -> list[Item]:
     items: list[Item] = [
         _mark(_LEFT + 1, _KEY_TOP),
         Text(_LEFT + 8, base, "replayed"),
-        Rectangle(_LEFT + 76, _KEY_TOP, _KEY, _BAR, palette.KERNEL, _INTERVAL),
+        _bar(_LEFT + 76, _KEY_TOP, _KEY, palette.KERNEL),
         Text(_LEFT + 94, base, "95 % interval"),
+        _bar(_LEFT + 186, _KEY_TOP, _KEY, _HIDDEN),
+        Text(_LEFT + 204, base, "next to nothing in the replay"),
     ]
-    hidden = Rectangle(_LEFT + 186, _KEY_TOP, _KEY, _BAR, _HIDDEN, _INTERVAL)
-    return [*items, hidden, Text(_LEFT + 204, base, "next to nothing in the replay")]
+    thin = _bar(_LEFT + 376, _KEY_TOP, _KEY, palette.KERNEL, is_thin=True)
+    return [*items, thin, Text(_LEFT + 394, base, f"{_ALONE}, or uncertain")]
 
 
 def _about(row: Sensitivity) -> str:
@@ -78,4 +91,5 @@ def _about(row: Sensitivity) -> str:
         return f"{row.op.name}: not known"
     saving = row.saving
     low, high = duration(saving.low), duration(saving.high)
-    return f"{row.op.name}: {duration(saving.ns)} ({low} to {high})"
+    mark = "" if is_measured(row) else f", {_ALONE}"
+    return f"{row.op.name}: {duration(saving.ns)} ({low} to {high}){mark}"

@@ -88,8 +88,37 @@ def test_an_interval_without_an_end_agrees_with_nothing():
 
 def test_the_picture_has_a_legend(prof):
     page = SensitivityView(prof).as_html()
-    for text in ("replayed", "95 % interval", "next to nothing in the replay"):
+    for text in ("replayed", "95 % interval", "next to nothing in the replay",
+                 "replay alone, or uncertain"):  # fmt: skip
         assert f">{text}<" in page
+
+
+def test_what_only_the_replay_says_has_its_interval_and_a_mark():
+    def step(machine):
+        for number in range(9):
+            with machine.op(f"op {number}"):
+                machine.host((10 - number) * MS)
+
+    prof, _ = Machine(scatter=20_000).experiment(step, repeats=16)
+    found = prof.sensitivity().set_index("name")
+    unknown = found.index[found["host_sensitivity"].isna()]
+    assert 0 < len(unknown) < len(found)
+    assert (found.loc[unknown, "note"] == "not measured: the repeats are too few for it").all()
+    view, row = SensitivityView(prof), found.loc[unknown[0]]
+    low, high = (duration(row[f"saving_{end}_ns"]) for end in ("low", "high"))
+    line = f"by the replay alone, {duration(row['saving_if_free_ns'])} of 54.0 ms would be saved"
+    assert f"{line} ({low} to {high})" in view.as_text()
+    page = view.as_html()
+    assert page.count(", replay alone</title>") == 2 * len(unknown)  # of names and bars
+    thin = page.count('height="2"')
+    assert thin == 1 + len(unknown)  # one is in the legend
+    assert page.count('height="10"') == 2 + len(found) - len(unknown)
+
+
+def test_uncertain_savings_do_not_look_like_measured_ones(prof, monkeypatch):
+    monkeypatch.setattr(sentences, "MAX_WIDTH", 0.0)
+    page = SensitivityView(prof).as_html()
+    assert page.count('height="2"') == 1 + len(prof.sensitivity())
 
 
 def test_what_to_do_about_uncertain_ops_is_said_once(prof, monkeypatch):
