@@ -5,10 +5,9 @@
     python -m tests.benchmarks.thread_savings [--recordings 5] [--rounds 21]
 
 A loader and a writer behind queues, a pipeline of pools, and threads with a barrier and a lock. The
-truth is that of runs in which the op does nothing, in turns with whole ones (lower quartiles). A
-recording is one run, so of four times as many, those of about the lower quartile are taken. Fails
-if the truth is within the bounds, give or take 8 % of the wall time, in less than four of five
-recordings. The width is that between the bounds.
+truth is that of runs in which the op does nothing, in turns with whole ones and with recordings
+(lower quartiles). Fails if it is within the bounds, give or take 8 % of the wall time, in less than
+four of five recordings. The width is that between the bounds.
 """
 
 from __future__ import annotations
@@ -121,15 +120,24 @@ def timed(program: Callable[[], None], *without: str) -> float:
     return time.perf_counter_ns() - begin
 
 
-def usual_recordings(program: Callable[[], None], count: int) -> list[epprof_nb.Profile]:
-    """Return recordings of which the wall times are closest to their lower quartile."""
-    profiles = []
-    for _ in range(4 * count):
+def measured(
+    program: Callable[[], None], names: tuple[str, ...], rounds: int
+) -> tuple[list[epprof_nb.Profile], float, dict[str, float]]:
+    """Return recordings, the time of a run, and that without each op, ns, all in turns."""
+    profiles, times = list[epprof_nb.Profile](), {name: list[float]() for name in ("", *names)}
+    for number in range(rounds + 1):
         with epprof_nb.profile() as prof, epprof_nb.op("all"):
             program()
+        timed(program)  # the first run after a recording takes longer
+        if number == 0:
+            continue
         profiles.append(prof)
+        for name, found in times.items():
+            found.append(timed(program, name))
     profiles.sort(key=lambda prof: prof.wall_ns)
-    return profiles[(count + 1) // 2 :][:count]
+    # Other programs only make runs longer.
+    quartiles = {name: statistics.quantiles(found, n=4)[0] for name, found in times.items()}
+    return profiles, quartiles.pop(""), quartiles
 
 
 def main() -> None:
@@ -139,20 +147,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=21)
     options = parser.parse_args()
     header("Savings of threads predicted by what_if, in % of the wall time (medians)")
-    print(
-        f"{'program':<16}{'op':<12}{'true':>8}{'low':>8}{'value':>8}{'high':>8}{'width':>8}{'within':>10}"
-    )
+    columns = ("true", "low", "value", "high", "width")
+    print(f"{'program':<16}{'op':<12}{''.join(f'{c:>8}' for c in columns)}{'within':>10}")
     found = []
     for program, names in PROGRAMS.items():
-        timed(program)
-        profiles = usual_recordings(program, options.recordings)
+        profiles, whole, without = measured(program, names, options.rounds)
+        # A recording is one run. Some of them are as long as the runs that the truth is of.
+        first = max(options.rounds // 4 - options.recordings // 2, 0)
+        profiles = profiles[first:][: options.recordings]
         for name in names:
-            pairs = [(timed(program), timed(program, name)) for _ in range(options.rounds)]
-            # Other programs only make runs longer.
-            whole, without = (
-                statistics.quantiles(times, n=4)[0] for times in zip(*pairs, strict=True)
-            )
-            true, margin = whole - without, MARGIN * whole
+            true, margin = whole - without[name], MARGIN * whole
             rows = [prof.what_if({name: 0}).iloc[0] for prof in profiles]
             within = [
                 row["saving_low_ns"] - margin <= true <= row["saving_high_ns"] + margin
