@@ -1,9 +1,9 @@
 """Waits of a thread for others that no op connects, as in ``Thread.join`` and ``Future.result``.
 
 Samples of the host find the thread in a function that waits for another thread. Between two of its
-own events (ops, API calls, samples in other code) it then does nothing but wait. An event loop waits
-for files and timers, too: for a thread only if its work ended just before the loop went on, as with
-``asyncio.to_thread``.
+own events (ops, API calls, samples in other code) it then does nothing but wait. An event loop also
+waits for files and timers: for a thread only if its work ended just before the loop went on, as
+with ``asyncio.to_thread``.
 """
 
 from __future__ import annotations

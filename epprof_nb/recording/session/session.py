@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import sys
+import threading
 import weakref
 from contextlib import suppress
 from dataclasses import replace
