@@ -1,7 +1,7 @@
 """Startup hook of Python processes, which `epprof_nb.pth` and `epprof_nb.start` call.
 
-It lets the children of a profiled process record themselves. In every other process it looks at one
-environment variable and imports nothing.
+It lets the children of a profiled process record themselves: `recording/children/giving_orders.py`
+gives the order. In every other process it looks at one environment variable and imports nothing.
 """
 
 import os
@@ -40,7 +40,10 @@ def _follow(
 
 
 def _folder(arguments: "list[str]") -> str:
-    """Return the folder from which the program will import its modules; not known by now."""
+    """Return the folder from which the program will import its modules.
+
+    Python sets `sys.path[0]` only later.
+    """
     words = iter(arguments)
     for word in words:
         if not word.startswith("-") or word == "-":

@@ -1,1 +1,1 @@
-"""Errors, options, clocks and native columns."""
+"""Errors, options, and what several layers share."""

@@ -77,7 +77,7 @@ _OF_DETAIL |= dict.fromkeys(
         "by_module_memory",
     ),
     "No memory of a device was in use, or no pool could be read: `prof.info` says why. Memory of "
-    "the CPU is not recorded, also not that of PyTorch's tensors there.",
+    "the CPU is not recorded, not even of PyTorch's tensors there.",
 )
 _NOT_ALLOCATED = (
     "No memory of a device was allocated or released in this profile: `memory_at()` has what was "

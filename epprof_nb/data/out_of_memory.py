@@ -165,7 +165,7 @@ class Explanation:
 
     @property
     def in_use(self) -> int:
-        """Bytes in use at the failure, as far as pools and holders tell."""
+        """Bytes in use at the failure, as far as pools and holders report them."""
         by_pools = sum(pool.in_use for pool in self.pools) + (self.rest or 0)
         return max(by_pools, sum(holder.nbytes for holder in self.holders) + self.unheld)
 

@@ -66,6 +66,6 @@ def notes_on_collectives(job: JobData) -> list[str]:
 def sentence_on_stragglers(job: JobData) -> str | None:
     """Return a sentence on the rank that the others waited for most.
 
-    It says so if no rank was late, and is None without collectives that wait for all ranks.
+    If no rank was late, the sentence says so. None without collectives that wait for all ranks.
     """
     return straggler_sentence(job.across)

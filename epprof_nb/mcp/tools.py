@@ -170,7 +170,7 @@ class Tools:
         return _cut(answer.csv, answer.characters)
 
     def compare(self, old: Name, new: Name) -> str:
-        """Compare two profiles of repeated code: faster, slower or noise, for each op and kernel.
+        """Compare two profiles of repeated code: which ops and kernels are faster or slower.
 
         `old` and `new` may each name several recordings of the same code, separated by commas.
         """

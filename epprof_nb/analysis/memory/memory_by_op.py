@@ -63,7 +63,7 @@ def memory_by_op(index: ProfileIndex, *, args: Iterable[str] = ()) -> ResultTabl
     codes = (names.codes, types.codes, cells.codes, ops["line"], *(a.codes for a in given))
     groups, first = group_codes(*codes)
     n = len(first)
-    every = np.append(np.arange(len(ops)), len(ops))  # the last one is no op
+    every = np.append(np.arange(len(ops)), len(ops))  # the last one stands for none
     made, freed = (every[tree.rows(blocks[name])] for name in ("op_id", "freed_op_id"))
     of_op = _sums(index, made, freed, len(ops) + 1)
     # What an op inside another one of the same row allocates counts once.

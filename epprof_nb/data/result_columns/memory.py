@@ -34,14 +34,14 @@ MEMORY: dict[str, TableDoc] = {
     "by_op_memory": TableDoc(
         "prof.by_op(memory=True)",
         "One row per op name, of ops in which memory was allocated or released. Like the device "
-        "time of `prof.by_op()`, the memory of an op includes that of the ops inside it.",
+        "time of `prof.by_op()`, the memory of an op includes the ops inside it.",
         (
             *columns("name", "op_type", "cell", "line", "arg_<name>"),
             *_SUMS,
             column(
                 "self_allocated_bytes",
                 "int64",
-                "bytes that were allocated in no op inside it; the sum is that of the profile",
+                "bytes that were allocated in it and in no op inside; they add up to the profile's",
             ),
         ),
     ),

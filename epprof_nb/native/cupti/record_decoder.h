@@ -1,4 +1,5 @@
-// Decodes raw CUPTI activity records into an ActivityStore, by the record layout of a version.
+// Decodes raw CUPTI activity records into an ActivityStore, by the record layout of a version. The
+// offsets of its fields come from recording/cupti/layouts.py.
 #pragma once
 
 #include <unordered_map>

@@ -194,5 +194,5 @@ class OpEnds:
         return taken
 
 
-# A forked child is no repeat of its parent.
+# A forked child does not repeat the code of its parent.
 os.register_at_fork(after_in_child=lambda: _native.set_hooks(None, None))

@@ -45,7 +45,7 @@ class ProcessMemory:
         self._was_alone, self.context_bytes = False, None
 
     def read(self) -> int | None:
-        """Return the bytes of this process; None if nothing tells them."""
+        """Return the bytes of this process; None if nothing reports them."""
         own = nvml.own_memory_bytes()
         if own is None and self._was_alone:
             return nvml.used_bytes_if_alone()

@@ -28,7 +28,7 @@ _PER_STREAM = 2
 def workspace_addresses(before: TorchSnapshot, after: TorchSnapshot) -> IntArray:
     """Return the addresses of the blocks that are workspaces.
 
-    PyTorch does not tell them. They are blocks with exactly the size of a workspace that were in
+    PyTorch does not report them. They are blocks with exactly the size of a workspace that were in
     use during the whole history and in which no tensor of the program is. If there are more than a
     stream can have, some are something else, and none is returned.
     """

@@ -41,7 +41,7 @@ def ops_table(
 ) -> tuple[Table, int]:
     """Return the ops of a recording (absolute times) and the number of dropped ops.
 
-    Ops that are still open end at `stopped_ns`, when the code ended: the flush is no part of them.
+    Ops that are still open end at `stopped_ns`, when the code ended: the flush comes later.
     The recorders fill in the columns that only they know.
     """
 

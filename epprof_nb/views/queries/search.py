@@ -47,7 +47,7 @@ def matching_rows(view_model: ViewModel, pattern: str) -> dict[str, IntArray]:
     Raises
     ------
     ValueError
-        If the pattern is invalid, too long or too expensive. The message is meant for the user.
+        If the pattern is invalid, too long or too expensive. The message is for the user.
     """
     layouts = view_model.layout.by_prefix()
     names: dict[str, int] = {}

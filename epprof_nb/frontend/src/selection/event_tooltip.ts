@@ -1,4 +1,4 @@
-// Tooltip of an event in the timeline.
+// Tooltip of an event in the timeline; `event_fields.ts` has its values.
 
 import { h } from "../base/dom.ts";
 import { count, duration, moment, shorten } from "../base/format.ts";

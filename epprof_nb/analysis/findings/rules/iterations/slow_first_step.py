@@ -1,4 +1,4 @@
-"""Finding on a first step that is slow, where too few follow to tell a warm-up by statistics."""
+"""Finding on a first step that is slow, where too few follow for statistics of a warm-up."""
 
 from __future__ import annotations
 
