@@ -1,4 +1,4 @@
-"""Operators, modules, functions and other ops by time, for the colours of the timeline."""
+"""Names of what frameworks ran (operators, modules, functions), ranked by time."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.frameworks.framework_operators import rank_framework_operators
+from epprof_nb.analysis.frameworks.framework_names import rank_framework_operators
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.headers import first_view_header

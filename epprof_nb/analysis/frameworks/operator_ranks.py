@@ -1,4 +1,4 @@
-"""Operators of nodes, or names of framework ops, by time, for the colours of the timeline."""
+"""Operators in the order of their colours in the timeline: of nodes, else `framework_names`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.op_status import host_times
-from epprof_nb.analysis.frameworks.framework_operators import rank_framework_operators
+from epprof_nb.analysis.frameworks.framework_names import rank_framework_operators
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 
@@ -45,7 +45,7 @@ def rank_operators(index: ProfileIndex) -> Operators:
     """Return the operators by device time, or by host time if no device work was recorded.
 
     The time of a node that contains others, such as a Loop, counts for the nodes inside. Without
-    nodes, the names come from `epprof_nb.analysis.frameworks.framework_operators`.
+    nodes, the names come from `epprof_nb.analysis.frameworks.framework_names`.
     """
     ops = index.profile.tables["ops"]
     is_node = ops.names("category").equals("node")
