@@ -25,7 +25,7 @@ from epprof_nb.recording.session import (
     ep_replayed_nodes,
     garbage_collections,
 )
-from epprof_nb.recording.session.flight_recorder import with_flight_recorder
+from epprof_nb.recording.session.gloo_flight_recorder import with_flight_recorder
 from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
 from epprof_nb.recording.session.launch_stacks import LaunchStacks
 from epprof_nb.recording.session.ops_table import ops_table
