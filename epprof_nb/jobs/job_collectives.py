@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from epprof_nb.analysis.ranks.collectives import collectives_table
 from epprof_nb.analysis.ranks.straggler_reasons import stragglers_table
 from epprof_nb.data.result_columns import with_columns
-from epprof_nb.jobs.across import notes_on_collectives, sentence_on_stragglers
 from epprof_nb.jobs.job_data import JobData
+from epprof_nb.jobs.ranks_of_job import notes_on_collectives, sentence_on_stragglers
 from epprof_nb.jobs.table_frame import table_frame
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.jobs.across import ranks_of
 from epprof_nb.jobs.by_device import devices_of, total, used_devices
 from epprof_nb.jobs.by_op import by_op_table
 from epprof_nb.jobs.clocks import Placement, placed_by_system_clock, placements
 from epprof_nb.jobs.process_numbers import Process, given
+from epprof_nb.jobs.ranks_of_job import ranks_of
 from epprof_nb.jobs.ranks_table import counts_of
 from epprof_nb.profiles import Profile
 from epprof_nb.util.format import duration, plural

@@ -13,8 +13,8 @@ from epprof_nb.analysis.ranks.straggler_reasons import explained
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.exporters.trace_processes import TraceProcess
-from epprof_nb.jobs.across import notes_on_collectives, sentence_on_stragglers
 from epprof_nb.jobs.by_device import device_data
+from epprof_nb.jobs.ranks_of_job import notes_on_collectives, sentence_on_stragglers
 from epprof_nb.jobs.ranks_table import ranks_table
 from epprof_nb.jobs.summary import findings_of
 

@@ -8,9 +8,9 @@ from epprof_nb.analysis.ranks.straggler_reasons import explained
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs import launcher_environment
-from epprof_nb.jobs.across import sentence_on_stragglers
 from epprof_nb.jobs.loading import load_job
 from epprof_nb.jobs.process_part import part_folders
+from epprof_nb.jobs.ranks_of_job import sentence_on_stragglers
 from epprof_nb.jobs.summary import MAX_PROCESSES_OF_FINDINGS
 
 if TYPE_CHECKING:

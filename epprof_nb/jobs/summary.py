@@ -7,9 +7,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.ranks.straggler_reasons import stragglers_table
-from epprof_nb.jobs.across import sentence_on_stragglers
 from epprof_nb.jobs.by_rank import by_rank_table
 from epprof_nb.jobs.job_findings import findings_of_job
+from epprof_nb.jobs.ranks_of_job import sentence_on_stragglers
 from epprof_nb.jobs.ranks_table import ranks_table
 from epprof_nb.util.format import duration, plural, printable, shorten
 
