@@ -40,7 +40,7 @@ from torch import distributed
 from torch.profiler import ProfilerActivity
 
 from epprof_nb.core.options import Options
-from epprof_nb.jobs.child import ChildSession
+from epprof_nb.jobs.following_order import ChildSession
 from epprof_nb.jobs.launch import begin_job
 from epprof_nb.jobs.loading import load_job
 from tests.benchmarks.shared.harness import header, paired, show
