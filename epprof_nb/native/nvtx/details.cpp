@@ -10,7 +10,7 @@
 #include "core/fork.h"
 #include "core/string_table.h"
 #include "nvtx/api.h"
-#include "nvtx/payload.h"
+#include "nvtx/payload_structs.h"
 
 namespace epprof::nvtx {
 namespace {

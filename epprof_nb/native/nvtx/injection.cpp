@@ -9,7 +9,7 @@
 #include "core/fork.h"
 #include "nvtx/api.h"
 #include "nvtx/callbacks.h"
-#include "nvtx/payload.h"
+#include "nvtx/payload_structs.h"
 #include "nvtx/ranges.h"
 #include "nvtx/torch_operators.h"
 

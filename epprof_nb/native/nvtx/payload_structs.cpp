@@ -1,4 +1,4 @@
-#include "nvtx/payload.h"
+#include "nvtx/payload_structs.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,5 @@
-// Payloads of ranges and marks that are structs with a schema, such as NCCL's.
+// Payloads of ranges and marks that are structs with a schema, such as NCCL's. Plain numbers:
+// details.h.
 #pragma once
 
 #include "nvtx/details.h"
