@@ -116,26 +116,25 @@ def _table(schema: TableSchema, parts: Sequence[npt.NDArray[Any]], names: tuple[
 def _columns(parts: Sequence[npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
     """Return the columns of rows of several types, by start time if they have one.
 
-    A type may lack some columns.
+    A type may lack some columns. Columns in which no row has a value are left out.
     """
     count = sum(map(len, parts))
     columns: dict[str, npt.NDArray[Any]] = {}
     begin = 0
     for rows in parts:
-        if not len(rows):
-            continue
-        for name in rows.dtype.names or ():
-            if name not in columns:
-                columns[name] = np.empty(count, rows.dtype[name])
-                columns[name][:begin] = MISSING
-        end = begin + len(rows)
-        for name in columns.keys() - set(rows.dtype.names or ()):
-            columns[name][begin:end] = MISSING
+        names = rows.dtype.names or ()
         # A part of the rows stays in the processor's cache while its columns are copied.
         for chunk in chunks(len(rows), _PART):
-            part = rows[chunk]
-            for name in rows.dtype.names or ():
-                columns[name][begin + chunk.start : begin + chunk.stop] = part[name]
+            part, at = rows[chunk], slice(begin + chunk.start, begin + chunk.stop)
+            for name in names:
+                if name not in columns and (part[name] != MISSING).any():
+                    columns[name] = np.empty(count, np.int64)
+                    columns[name][: at.start] = MISSING
+                if name in columns:
+                    columns[name][at] = part[name]
+        end = begin + len(rows)
+        for name in columns.keys() - set(names):
+            columns[name][begin:end] = MISSING
         begin = end
     if "start_ns" in columns:
         _sort(columns)

@@ -54,3 +54,12 @@ def test_each_row_keeps_the_columns_that_others_lack(recorder):
 
 def test_a_log_of_nothing_gives_no_rows(recorder):
     assert len(recorder.drain().activities) == 0
+
+
+def test_columns_that_no_row_has_are_left_out(recorder):
+    LOG.add(kernel(1), 10, 12)
+    LOG.add(copy(2, 64), 20, 21)
+    table = recorder.drain().activities
+    assert not table.is_absent("bytes")
+    assert table.is_absent("grid_x")
+    assert table["grid_x"].tolist() == [-1, -1]
