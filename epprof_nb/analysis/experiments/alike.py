@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _MAX_DRIFT = 0.1
 _MIN_EXECUTIONS = 0.9
 _MIN_BASE = 4
+_LEAST, _MOST = 0.7, 1.9
+"""Bounds of the true scatter relative to one estimated from ten repeats, each passed in 5 % of
+cases: the estimate has the variance of one with six degrees of freedom."""
 _UNUSUAL, _UNUSUAL_SCATTERS = 0.3, 6.0
 """Distance of a recorded repeat from usual ones, as a share of them and in units of their scatter:
 recording takes time, too."""
@@ -43,6 +46,27 @@ def scatter_of(wall_ns: Sequence[float]) -> float:
     walls = np.asarray(wall_ns, np.float64)
     steps = without_outliers(np.diff(walls))
     return float(np.sqrt(np.square(steps).mean() / 2) / np.median(walls))
+
+
+def scatter_bounds(wall_ns: Sequence[float], scatter: float) -> tuple[float, float]:
+    """Return bounds that the scatter of more repeats usually has, from that of a few.
+
+    Parameters
+    ----------
+    wall_ns
+        Wall times of the repeats, as measured.
+    scatter
+        Their scatter without outliers and what explains it; later repeats may have both again.
+
+    Examples
+    --------
+    >>> low, high = scatter_bounds([100e6, 102e6] * 5, 0.014)
+    >>> round(low, 3), round(high, 3)
+    (0.01, 0.027)
+    """
+    walls = np.asarray(wall_ns, np.float64)
+    plain = float(np.sqrt(np.square(np.diff(walls)).mean() / 2) / np.median(walls))
+    return _LEAST * scatter, _MOST * max(scatter, plain)
 
 
 def without_waits(wall_ns: Sequence[int], waited_ns: Sequence[int]) -> list[float]:
@@ -96,7 +120,9 @@ def check_executions(recorded: Mapping[str, int], now: Mapping[str, int]) -> Non
             )
 
 
-def planned(wall_ns: Sequence[float], repeats: int, candidates: int) -> tuple[Plan, str]:
+def planned(
+    wall_ns: Sequence[float], repeats: int, candidates: int, scatters: tuple[float, float]
+) -> tuple[Plan, str]:
     """Return the rounds of an experiment, and a sentence on how exact it will be.
 
     Parameters
@@ -107,6 +133,8 @@ def planned(wall_ns: Sequence[float], repeats: int, candidates: int) -> tuple[Pl
         Number of repeats that the user allows.
     candidates
         Number of factors that are worth measuring.
+    scatters
+        Bounds of how much further repeats will scatter.
 
     Raises
     ------
@@ -139,7 +167,7 @@ def planned(wall_ns: Sequence[float], repeats: int, candidates: int) -> tuple[Pl
             f"(--experiment {needed}), or repeats that are more alike."
         )
     measurable = _Measurable(repeats, candidates, scatter, largest)
-    return plan, _sentence(plan, measurable, wall)
+    return plan, _sentence(plan, measurable, wall, scatters)
 
 
 def _drift_of(walls: npt.NDArray[np.float64]) -> float:
@@ -170,7 +198,17 @@ class _Measurable(NamedTuple):
         return 0
 
 
-def _sentence(plan: Plan, measurable: _Measurable, wall_ns: float) -> str:
+def _widths(plan: Plan, delay: float, scatters: tuple[float, float]) -> str:
+    """Return the widths that intervals will usually have, in words."""
+    low, high = (half_width(plan.repeats, scatter, delay) for scatter in scatters)
+    if high > MAX_WIDTH:
+        return f"± {low:.2f} or worse, perhaps too uncertain"
+    return f"± {low:.2f} to {high:.2f}"
+
+
+def _sentence(
+    plan: Plan, measurable: _Measurable, wall_ns: float, scatters: tuple[float, float]
+) -> str:
     asked, candidates, scatter, _ = measurable
     total, count = plan.rounds * plan.repeats, plan.rounds * plan.factors
     delay = MAX_DELAYED / plan.factors
@@ -178,8 +216,8 @@ def _sentence(plan: Plan, measurable: _Measurable, wall_ns: float) -> str:
     text = (
         f"Repeats scatter by {percent(scatter)}: "
         f"{total}{f' of the {asked}' if total < asked else ''} repeats measure "
-        f"{plural(min(count, candidates), 'sensitivity', 'sensitivities')} to about "
-        f"± {plan.half_width:.2f}, in {duration(total * wall_ns)}"
+        f"{plural(min(count, candidates), 'sensitivity', 'sensitivities')} to "
+        f"{_widths(plan, delay, scatters)}, in {duration(total * wall_ns)}"
     )
     if plan.half_width > 0.2:
         text += f"; ± 0.20 would take {plan.rounds * each}"

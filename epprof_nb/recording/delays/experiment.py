@@ -17,6 +17,8 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.experiments.alike import (
     check_executions,
     planned,
+    scatter_bounds,
+    scatter_of,
     unusual,
     without_waits,
 )
@@ -201,7 +203,8 @@ class Experiment:
         if self._lengthen():
             return
         alike = without_waits(walls, self._base_waited_ns)
-        plan, sentence = planned(alike, self.measured.asked, len(factors))
+        scatters = scatter_bounds(walls, scatter_of(alike))
+        plan, sentence = planned(alike, self.measured.asked, len(factors), scatters)
         if text := unusual(wall_ns, walls):
             self.wants_recording = self._recordings > 0
             if self.wants_recording:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epprof_nb.analysis.experiments.alike import scatter_of
+from epprof_nb.analysis.experiments.alike import scatter_bounds, scatter_of
 
 
 @pytest.mark.parametrize("drift", [0, 1e5])
@@ -13,3 +13,21 @@ def test_the_scatter_is_the_standard_deviation_without_the_drift(drift):
     assert scatter_of((walls + drift * np.arange(2_000)).tolist()) == pytest.approx(
         2e7 / (1e9 + drift * 1_000), rel=0.1
     )
+
+
+def test_the_bounds_of_the_scatter_have_it_in_most_cases():
+    random = np.random.default_rng(5)
+    within = 0
+    for _ in range(500):
+        walls = random.normal(1e9, 2e7, 10).tolist()
+        low, high = scatter_bounds(walls, scatter_of(walls))
+        within += low <= 0.02 <= high
+    assert 430 <= within < 500
+
+
+def test_an_outlier_among_few_repeats_may_come_again():
+    walls = [1e9, 1.001e9] * 5
+    outlying = [*walls[:4], 1.3e9, *walls[5:]]
+    usual, more = (scatter_bounds(each, scatter_of(walls)) for each in (walls, outlying))
+    assert more[0] == usual[0]
+    assert more[1] > 50 * usual[1]
