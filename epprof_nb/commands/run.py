@@ -64,8 +64,9 @@ class _RunCommand(click.Command):
     type=int,
     metavar="N",
     help="Delay the named ops in up to N repeats of the recorded steps: prof.sensitivity() shows "
-    "which of them the wall time follows. Needs epprof_nb.step(); --steps sets the recorded steps "
-    "(default 2:3, or more if the device works on after a step).",
+    "which of them the wall time follows. Needs epprof_nb.step(), and steps for N + 11 repeats "
+    "after the recorded ones; --steps sets these (default 2:3, or more if the device works on "
+    "after a step).",
 )
 @click.option(
     "-d",

@@ -130,7 +130,7 @@ class ScriptRecording:
         if self._experiment is not None and not self._experiment.has_begun:
             say(
                 f"no experiment: the script ended in step {self.step}, before it could begin. "
-                "epprof_nb.step() begins a step."
+                "epprof_nb.step() begins a step, and --steps A:B names those to record."
             )
 
     def _next_of_experiment(self, experiment: GuardedExperiment) -> None:

@@ -121,7 +121,12 @@ def check_executions(recorded: Mapping[str, int], now: Mapping[str, int]) -> Non
 
 
 def planned(
-    wall_ns: Sequence[float], repeats: int, candidates: int, scatters: tuple[float, float]
+    wall_ns: Sequence[float],
+    repeats: int,
+    candidates: int,
+    scatters: tuple[float, float],
+    *,
+    in_steps: bool = False,
 ) -> tuple[Plan, str]:
     """Return the rounds of an experiment, and a sentence on how exact it will be.
 
@@ -135,6 +140,8 @@ def planned(
         Number of factors that are worth measuring.
     scatters
         Bounds of how much further repeats will scatter.
+    in_steps
+        Whether repeats are steps of a script, which has no warm-ups.
 
     Raises
     ------
@@ -146,10 +153,10 @@ def planned(
     drift = _drift_of(walls)
     if abs(drift) > _MAX_DRIFT:
         how = "slower" if drift > 0 else "faster"
+        later = "record later steps (--steps 20:21)" if in_steps else "run warm-ups (--warmup 5)"
         raise ExperimentError(
             f"repeats became {percent(abs(drift))} {how} within {len(walls)} of them. Repeats must "
-            "be alike: run warm-ups first (--warmup 5), and do not let data grow from repeat to "
-            "repeat."
+            f"be alike: {later}, and do not let data grow from repeat to repeat."
         )
     largest = min(int(MAX_DELAYED * wall / MIN_DELAY_NS), MAX_FACTORS)
     if not largest:

@@ -130,6 +130,12 @@ class Experiment:
         """Number of repeats that have ended, of `total`."""
         return len(self.measured.base_ns) + self.measured.repeats
 
+    @property
+    def runs(self) -> int:
+        """Number of executions that it takes: of the code, or of steps after the recorded ones."""
+        # The first repeat does not count, and a cell runs once more without delays.
+        return (self.total + 1) * self.steps + (not self._in_steps)
+
     def begin(self, profile: ProfileData) -> None:
         """Choose the ops to delay.
 
@@ -204,7 +210,9 @@ class Experiment:
             return
         alike = without_waits(walls, self._base_waited_ns)
         scatters = scatter_bounds(walls, scatter_of(alike))
-        plan, sentence = planned(alike, self.measured.asked, len(factors), scatters)
+        plan, sentence = planned(
+            alike, self.measured.asked, len(factors), scatters, in_steps=self._in_steps
+        )
         if text := unusual(wall_ns, walls):
             self.wants_recording = self._recordings > 0
             if self.wants_recording:
@@ -243,6 +251,8 @@ class Experiment:
         """Return what to do if the recorded repeat took another time than those that are not."""
         count = sum(self._executions.values())
         if count * _OP_COST_NS < _MAX_COST * wall_ns:
+            if self._in_steps:
+                return "Record several steps, and later ones, such as --steps 10:20."
             return "Run it again, with warm-ups if the first runs are slower."
         most = max(self._executions, key=lambda name: self._executions[name])
         return (

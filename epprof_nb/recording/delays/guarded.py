@@ -126,7 +126,8 @@ class GuardedExperiment:
                 if experiment.delayed
                 else "before the repeats with delays"
             )
-            experiment.measured.refused = f"{why} {when}."
+            needs = f" It takes {experiment.runs} steps after the recorded ones."
+            experiment.measured.refused = f"{why} {when}.{needs if self._in_steps else ''}"
         self._end()
 
     def _end(self) -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from epprof_nb.analysis.experiments.alike import scatter_bounds, scatter_of
+from epprof_nb.analysis.experiments.alike import planned, scatter_bounds, scatter_of
+from epprof_nb.core.errors import ExperimentError
 
 
 @pytest.mark.parametrize("drift", [0, 1e5])
@@ -31,3 +32,10 @@ def test_an_outlier_among_few_repeats_may_come_again():
     usual, more = (scatter_bounds(each, scatter_of(walls)) for each in (walls, outlying))
     assert more[0] == usual[0]
     assert more[1] > 50 * usual[1]
+
+
+@pytest.mark.parametrize(("in_steps", "remedy"), [(True, "--steps 20:21"), (False, "--warmup 5")])
+def test_repeats_that_become_faster_are_refused_with_what_to_do(in_steps, remedy):
+    walls = [2e9] * 5 + [1e9] * 5
+    with pytest.raises(ExperimentError, match=rf"50 % faster .*{remedy}"):
+        planned(walls, 40, 1, (0.01, 0.01), in_steps=in_steps)

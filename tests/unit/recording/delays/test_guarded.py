@@ -75,6 +75,36 @@ def test_what_was_measured_until_the_end_is_kept(machine, stop):
     assert found["refused"] == f"the code ended {when} delays."
 
 
+def test_a_script_that_ends_too_early_says_how_many_steps_it_takes(machine):
+    experiment = GuardedExperiment(16, print, in_steps=True)
+    prof = machine.recorded(step)
+    experiment.begin(prof)
+    repeats(machine, experiment, 5)
+    experiment.end()
+    assert prof.info["experiment"]["refused"] == (
+        "the code ended before the repeats with delays. It takes 27 steps after the recorded ones."
+    )
+    again = GuardedExperiment(16, print, in_steps=True)
+    again.begin(prof)
+    assert repeats(machine, again) == 27
+
+
+def test_a_script_has_no_warm_ups(machine):
+    def slow(machine):
+        with machine.op("layer"):
+            machine.launch(20 * MS)
+        machine.synchronize()
+
+    said = []
+    experiment = GuardedExperiment(16, said.append, in_steps=True)
+    experiment.begin(machine.recorded(slow))
+    repeats(machine, experiment)
+    (reason,) = said
+    assert "the recorded repeat took" in reason
+    assert "such as --steps 10:20" in reason
+    assert "warm-ups" not in reason
+
+
 @pytest.mark.parametrize(
     ("error", "why"),
     [("KeyboardInterrupt", "it was interrupted"), ("OSError", "OSError ended the code")],
