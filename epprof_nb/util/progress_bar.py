@@ -15,7 +15,9 @@ _DELAY_S = 1.0
 """Delay before the bar is shown."""
 
 
-def progress_bar(what: str, total: int, unit: str = " rows") -> tqdm[Any]:
+def progress_bar(
+    what: str, total: int, unit: str = " rows", *, delay_s: float | None = None
+) -> tqdm[Any]:
     """Return a tqdm progress bar to use in a ``with`` statement.
 
     Parameters
@@ -26,12 +28,14 @@ def progress_bar(what: str, total: int, unit: str = " rows") -> tqdm[Any]:
         Amount of work, in units of `unit`.
     unit
         Name of the unit, with a leading space.
+    delay_s
+        Delay before it is shown; a second by default.
 
     Notes
     -----
-    The bar appears after a second, and only in terminals and notebooks, because a log would keep
-    every update. In a notebook it is text in a transient display: tqdm's widget would be saved
-    and show an error when the notebook is opened without its kernel.
+    The bar appears only in terminals and notebooks, because a log would keep every update. In a
+    notebook it is text in a transient display: tqdm's widget would be saved and show an error when
+    the notebook is opened without its kernel.
     """
     from tqdm.std import tqdm
 
@@ -44,7 +48,7 @@ def progress_bar(what: str, total: int, unit: str = " rows") -> tqdm[Any]:
         desc=what,
         unit=unit,
         unit_scale=True,
-        delay=_DELAY_S,
+        delay=_DELAY_S if delay_s is None else delay_s,
         leave=False,
         dynamic_ncols=True,
         disable=file is None,

@@ -34,7 +34,7 @@ from epprof_nb.core.errors import ExperimentError
 from epprof_nb.recording.delays.op_ends import OpEnds
 from epprof_nb.recording.delays.spins import spin_on_host
 from epprof_nb.recording.session.host_load import WaitReading, read_waits, waited
-from epprof_nb.util.format import plural
+from epprof_nb.util.format import duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,6 +119,7 @@ class Experiment:
         self._streams: dict[str, int] = {}
         self._launching: dict[str, IntArray] = {}
         self._busy_ns: dict[str, float] = {}  # processor time from which on an op computes
+        self._run_ns = 0.0
         self._base_waited_ns: list[int] = []
         self._tails: list[int] = []  # for how long the device worked after each of these repeats
         self._busy: set[str] = set()  # ops that use the processor
@@ -135,6 +136,18 @@ class Experiment:
         """Number of executions that it takes: of the code, or of steps after the recorded ones."""
         # The first repeat does not count, and a cell runs once more without delays.
         return (self.total + 1) * self.steps + (not self._in_steps)
+
+    @property
+    def expected_ns(self) -> float:
+        """About how long it takes if each execution takes as long as a recorded one, ns."""
+        return self.runs * self._run_ns
+
+    @property
+    def announcement(self) -> str:
+        """A sentence on how often the code will be executed, and for how long."""
+        what = "up to {:,} more steps" if self._in_steps else "the code runs up to {:,} times more"
+        first = f"{BASE_REPEATS + 1} repeats without delays first"
+        return f"{what.format(self.runs)}, for about {duration(self.expected_ns)}; {first}."
 
     def begin(self, profile: ProfileData) -> None:
         """Choose the ops to delay.
@@ -158,6 +171,7 @@ class Experiment:
         if self._in_steps:
             self.steps, repeats = repeats, 1
         self.measured.steps = self.steps
+        self._run_ns = profile.wall_ns / (repeats * self.steps)
         found = delayed_ops(ProfileIndex(profile), repeats, self._device)
         if not found:
             raise ExperimentError(

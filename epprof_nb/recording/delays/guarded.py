@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
+_LONG_NS = 10_000_000_000
+"""Expected time from which on the progress bar is shown at once, with how long it will take."""
+
+
 class GuardedExperiment:
     """An experiment with a progress bar, whose result is put into the info of a profile.
 
@@ -31,7 +35,8 @@ class GuardedExperiment:
     say
         Called with a sentence if something goes wrong.
     tell
-        Called with a sentence on how exact the repeats will be, before those with delays.
+        Called with a sentence on how often the code will run, at the start, and with one on how
+        exact the repeats will be, before those with delays.
     has_bar
         Whether to show a progress bar, where there is a place for it.
     may_record
@@ -79,14 +84,20 @@ class GuardedExperiment:
         """Begin, or go on, with the profile of a recorded repeat, which gets the result."""
         self._profile = profile
         try:
-            if self._experiment is None:
-                self._experiment = Experiment(
-                    self._repeats, device_of(profile), self._tell,
-                    may_record=self._may_record, in_steps=self._in_steps,
-                )  # fmt: skip
-            if self._has_bar and self._bar is None:
-                self._bar = progress_bar("Experiment", self._experiment.total, " repeats")
-            self._experiment.begin(profile)
+            if self._experiment is not None:
+                self._experiment.begin(profile)
+                return
+            self._experiment = experiment = Experiment(
+                self._repeats, device_of(profile), self._tell,
+                may_record=self._may_record, in_steps=self._in_steps,
+            )  # fmt: skip
+            experiment.begin(profile)
+            what = f"Experiment: {experiment.announcement}"
+            if self._has_bar:
+                delay_s = 0 if experiment.expected_ns > _LONG_NS else None
+                self._bar = progress_bar(what, experiment.total, " repeats", delay_s=delay_s)
+            if self._tell_user is not None:
+                self._tell_user(what)
         except Exception as error:  # noqa: BLE001 - the code must run in any case
             self._refuse(error)
 

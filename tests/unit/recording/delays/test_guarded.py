@@ -57,7 +57,10 @@ def test_the_profile_gets_the_result(machine):
     assert not experiment.next()
     assert prof.info["experiment"]["refused"] == ""
     assert prof.sensitivity()["device_sensitivity"].item() == pytest.approx(1, abs=0.1)
-    assert said == [prof.info["experiment"]["plan"]]
+    # 51 repeats, and the last run without delays.
+    start = "Experiment: the code runs up to 52 times more, for about "
+    assert said[0].startswith(start)
+    assert said[1:] == [prof.info["experiment"]["plan"]]
 
 
 @pytest.mark.parametrize("stop", [0, 1, 12, 30])
@@ -127,6 +130,22 @@ def test_the_progress_bar_is_not_shown_before_its_time(machine, monkeypatch):
     experiment.begin(machine.recorded(step))
     repeats(machine, experiment)
     assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("ms", [1, 1_000])
+def test_how_long_it_takes_is_shown_before_a_long_experiment(machine, monkeypatch, ms):
+    def step(machine):
+        with machine.op("layer"):
+            machine.launch(ms * MS)
+        machine.synchronize()
+
+    terminal = io.StringIO()
+    monkeypatch.setattr(progress_bar, "_screen", lambda: terminal)
+    experiment = GuardedExperiment(40, print)
+    experiment.begin(machine.recorded(step))
+    shown = "the code runs up to 52 times more, for about 52.0 s; 11 repeats without delays first"
+    assert (shown in terminal.getvalue()) == (ms == 1_000)
+    experiment.end()
 
 
 def test_an_error_of_the_experiment_is_said_and_ends_it(machine, monkeypatch):
