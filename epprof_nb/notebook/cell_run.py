@@ -117,6 +117,7 @@ class CellRun:
         self._warmed = 0
         self._warmups_begun: list[int] = []  # the last is the end of the last warm-up
         self._repeats = 0
+        self._runs = 0  # executions of the code that have begun
 
     def warm_up(self) -> bool:
         """Whether to run the code again before the session."""
@@ -125,6 +126,7 @@ class CellRun:
         self._warmups_begun.append(_native.now_ns())
         if self._warmed > self.request.warmup:
             return False
+        self._runs += 1
         self._mute()
         if self._interleaving is not None:
             self._run_baseline(self._interleaving, marked=False)
@@ -136,6 +138,7 @@ class CellRun:
         self._muted.end()
         if self._experiment is not None and self._repeats:
             if not self._experiment.wants_recording:
+                self._runs += 1  # the last one, which gives the results
                 return False
             self._repeats = 0
         try:
@@ -205,6 +208,7 @@ class CellRun:
         elif self._session is not None and self.request.repeat > 1:
             self._guarded_mark(self._session.mark_repeat)
         self._repeats += 1
+        self._runs += 1
         return self._experiment is not None or self._repeats < self.request.repeat
 
     def _say_if_quiet(self, text: str) -> None:
@@ -222,6 +226,7 @@ class CellRun:
             self._experiment.begin(self.profile)
         if not self._experiment.next():
             return False
+        self._runs += 1
         self._mute()
         return True
 
@@ -382,9 +387,13 @@ class CellRun:
             warn(f"what profiling added is not known ({format_error(failure)}).")
 
     def _add_experiment(self) -> None:
-        """Say why there was no experiment, if one was wanted and there is nothing to say it."""
-        if self._experiment is not None and not self._experiment.has_begun:
+        """Add how often the code ran; say why there was no experiment, if nothing else does."""
+        if self._experiment is None or self.profile is None:
+            return
+        if not self._experiment.has_begun:
             warn("no experiment: the code of this cell ended before it.")
+        elif "experiment" in self.profile.info:
+            self.profile.info["experiment"]["runs"] = self._runs
 
     def _remember_code(self, profile: Profile) -> None:
         """Keep the code for a later ``--interleave``."""

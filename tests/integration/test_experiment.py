@@ -59,6 +59,7 @@ def test_repeats_are_not_recorded_and_the_last_is_not_delayed(run, shell, shown,
     assert capsys.readouterr().err == ""
     assert shown[0] is prof
     assert "40 repeats measure" in shown[1].headline
+    assert f" The code ran {BASE + 43} times in all. " in shown[1].headline
 
 
 @pytest.mark.usefixtures("prepared")
@@ -73,6 +74,7 @@ def test_an_unusual_recorded_repeat_is_recorded_again(run, shell, shown, monkeyp
         0, 1, *[0] * BASE, *[1] * (recordings - 1), *[0] * (with_delays + 1)
     ]  # fmt: skip
     assert result.result == len(shell.user_ns["runs"])
+    assert f" The code ran {result.result} times in all." in shown[1].headline
     prof = shell.user_ns["prof"]
     assert prof.activities["name"].tolist().count("slow") == 1
     assert [type(view).__name__ for view in shown] == ["Profile", "SensitivityView"]

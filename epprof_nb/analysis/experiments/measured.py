@@ -67,6 +67,8 @@ class Measured:
         A sentence on how exact the repeats were expected to be; empty if it was not known yet.
     steps
         Number of steps of a script in a repeat; 1 for cells.
+    runs
+        How often the code of the cell ran in all; 0 if that is not known.
     """
 
     asked: int = 0
@@ -76,6 +78,7 @@ class Measured:
     refused: str = ""
     plan: str = ""
     steps: int = 1
+    runs: int = 0
 
     @property
     def repeats(self) -> int:
@@ -105,6 +108,7 @@ class Measured:
             "refused": self.refused,
             "plan": self.plan,
             "steps": self.steps,
+            "runs": self.runs,
         }
 
     @classmethod
@@ -122,6 +126,7 @@ class Measured:
             entry.get("refused", ""),
             entry.get("plan", ""),
             entry.get("steps", 1),
+            entry.get("runs", 0),
         )
 
 

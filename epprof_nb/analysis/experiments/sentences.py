@@ -70,9 +70,10 @@ def slope_text(slope: Slope) -> str:
 
 def headline_of(measured: Measured) -> str:
     """Return the number of repeats, or the reason why nothing was measured."""
+    ran = f" The code ran {measured.runs:,} times in all." if measured.runs else ""
     if not measured.repeats:
-        return f"No experiment: {measured.refused}"
-    text = f"Experiment: {plural(measured.repeats, 'repeat')} with delays."
+        return f"No experiment: {measured.refused}{ran}"
+    text = f"Experiment: {plural(measured.repeats, 'repeat')} with delays.{ran}"
     if measured.plan:
         text += f" {measured.plan}"
     return f"{text} It ended early: {measured.refused}" if measured.refused else text

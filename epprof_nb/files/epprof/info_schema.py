@@ -111,6 +111,7 @@ _TYPES: dict[str, Any] = {
         "uncovered": {_ANY: is_text},
         "refused": is_text,
         "plan": is_text,
+        "runs": _count,
     },
     "no_gpu": {"is_first": _flag},
     "is_cell_of_job": _flag,
