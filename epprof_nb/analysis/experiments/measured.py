@@ -125,7 +125,7 @@ class Measured:
             entry.get("uncovered", {}),
             entry.get("refused", ""),
             entry.get("plan", ""),
-            entry.get("steps", 1),
+            max(entry.get("steps", 1), 1),
             entry.get("runs", 0),
         )
 

@@ -111,6 +111,7 @@ _TYPES: dict[str, Any] = {
         "uncovered": {_ANY: is_text},
         "refused": is_text,
         "plan": is_text,
+        "steps": _count,
         "runs": _count,
     },
     "no_gpu": {"is_first": _flag},

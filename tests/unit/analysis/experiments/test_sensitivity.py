@@ -10,7 +10,7 @@ import pytest
 import epprof_nb
 from epprof_nb.analysis.experiments.design import MAX_DELAYED
 from epprof_nb.analysis.experiments.measured import Measured
-from epprof_nb.core.errors import ExperimentError
+from epprof_nb.core.errors import ExperimentError, ProfileFileError
 from epprof_nb.data.schema import HOST_SAMPLES
 from epprof_nb.recording.delays import op_ends
 from epprof_nb.recording.session.host_load import WaitReading
@@ -496,6 +496,18 @@ def test_damaged_rounds_are_left_out(damage):
     prof, _ = Machine(scatter=20_000).experiment(hidden)
     DAMAGE[damage](prof.info["experiment"]["rounds"][0])
     assert prof.sensitivity()["device_sensitivity"].isna().all()
+
+
+@pytest.mark.parametrize("steps", [0, -1, "x"])
+def test_a_damaged_number_of_steps_is_refused_or_harmless(tmp_path, steps):
+    prof, _ = Machine(scatter=20_000).experiment(hidden)
+    prof.info["experiment"]["steps"] = steps
+    prof.save(tmp_path / "run.epprof")
+    if steps == 0:
+        assert len(epprof_nb.load(tmp_path / "run.epprof").sensitivity())
+        return
+    with pytest.raises(ProfileFileError, match="steps"):
+        epprof_nb.load(tmp_path / "run.epprof")
 
 
 def test_executions_that_launch_nothing_have_no_delay_on_the_device():
