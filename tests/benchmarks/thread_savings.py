@@ -4,7 +4,8 @@
 
     python -m tests.benchmarks.thread_savings [--recordings 5] [--rounds 21]
 
-A loader and a writer behind queues, a pipeline of pools, and threads with a barrier and a lock. The
+A loader and a writer behind queues, a pipeline of pools, threads with a barrier and a lock, and
+threads that compute under the GIL. The
 truth is that of runs in which the op does nothing, in turns with whole ones and with recordings
 (lower quartiles). Fails if it is within the bounds, give or take 8 % of the wall time, in less than
 four of five recordings. The width is that between the bounds.
@@ -104,10 +105,29 @@ def phases() -> None:
         thread.join()
 
 
+def count(name: str, steps: int) -> None:
+    """Compute in an op three times, unless it is left out."""
+    for _ in range(3):
+        with epprof_nb.op(name):
+            total = 0
+            for number in range(0 if name in left_out else steps):
+                total += number
+
+
+def computing() -> None:
+    """Compute on two threads under the GIL, while this one sleeps."""
+
+    threads = run_all(lambda: count("long", 150_000), lambda: count("short", 100_000))
+    work("sleep", 10)
+    for thread in threads:
+        thread.join()
+
+
 PROGRAMS: dict[Callable[[], None], tuple[str, ...]] = {
     behind_queues: ("read", "write", "step"),
     pipeline: ("fetch", "parse", "merge"),
     phases: ("local 0", "local 1", "local 2", "critical"),
+    computing: ("long", "short", "sleep"),
 }
 
 

@@ -55,6 +55,23 @@ class Removed(NamedTuple):
     remains: npt.NDArray[np.float64] = _NO_PARTS
 
 
+class HostTime(NamedTuple):
+    """Time of threads.
+
+    Attributes
+    ----------
+    thread, start, end
+        int64 arrays of one length: numbers of threads, and intervals, ns.
+    """
+
+    thread: IntArray
+    start: IntArray
+    end: IntArray
+
+
+NO_TIME = HostTime(_NONE, _NONE, _NONE)
+
+
 class Changes(NamedTuple):
     """Factors of durations.
 
@@ -71,6 +88,8 @@ class Changes(NamedTuple):
         int64 array: the part of the delay before each activity that is left out. Empty for none.
     added_ns
         int64 array, one value per op: time that its thread spends at its end. Empty for none.
+    left_out
+        Time of threads that they do not take.
     without_waits
         Whether API calls that wait take no time, and no longer wait.
     """
@@ -80,4 +99,5 @@ class Changes(NamedTuple):
     activity_ns: IntArray
     freed_ns: IntArray = _NONE
     added_ns: IntArray = _NONE
+    left_out: HostTime = NO_TIME
     without_waits: bool = False

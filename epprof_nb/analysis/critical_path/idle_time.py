@@ -56,7 +56,7 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
         if len(rows) < 2:
             continue
         own = threads.of_ops == number
-        known = _known_waits(index, threads, number, thread_id)
+        known = known_waits(index, threads, number, thread_id)
         events = np.sort(np.concatenate([ops["start_ns"][own], ops["end_ns"][own], *known]))
         events = events[np.diff(events, prepend=events[:1] - 1) != 0]  # faster than np.unique
         times = samples["start_ns"][rows], samples["processor_ns"][rows]
@@ -126,7 +126,7 @@ def waits_of(idle: dict[int, Intervals]) -> Joins:
     return Joins(start, end, thread, np.full(len(start), MISSING, np.int32), thread)
 
 
-def _known_waits(index: ProfileIndex, threads: Threads, number: int, thread_id: int) -> Intervals:
+def known_waits(index: ProfileIndex, threads: Threads, number: int, thread_id: int) -> Intervals:
     """Return when a thread was in API calls, or in waits that another thread ended."""
     calls, waits = (index.profile.tables[name] for name in ("api_calls", "thread_waits"))
     of_calls = threads.of_calls == number

@@ -47,6 +47,7 @@ from epprof_nb.analysis.critical_path.launches import (
 from epprof_nb.analysis.critical_path.own_time import NO_OWN_TIME, own_time_until
 from epprof_nb.analysis.critical_path.recorded_joins import recorded_joins
 from epprof_nb.analysis.critical_path.sampled_joins import sampled_joins
+from epprof_nb.analysis.critical_path.shared_processor import SharedProcessor
 from epprof_nb.analysis.critical_path.thread_joins import thread_joins
 from epprof_nb.analysis.critical_path.threads import Threads
 from epprof_nb.analysis.critical_path.waits import (
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.changes import Changes, Removed
+    from epprof_nb.analysis.critical_path.changes import Changes, HostTime, Removed
     from epprof_nb.analysis.critical_path.columns import Columns, Rows
     from epprof_nb.analysis.critical_path.idle_time import Idle
     from epprof_nb.analysis.critical_path.thread_joins import Joins
@@ -130,6 +131,7 @@ class CriticalPathInput:
         joins = joins.with_more(recorded_joins(index, threads, self._own_until))
         joins = joins.with_more(sampled_joins(index, threads))
         self._idle_times = cache(lambda: idle_times(index, threads))
+        self._shared_processor = cache(lambda: SharedProcessor(index, threads))
         self._exclusive = cache(lambda: exclusive_joins(index, threads))
         self._work_in = cache(lambda number: idle_joins(number, self._idle_times(), index, threads))
         self._calls = _ordered_calls(*_with_joins(
@@ -249,16 +251,19 @@ class CriticalPathInput:
     ) -> tuple[int, dict[str, npt.NDArray[Any]]]:
         """Return the length of the path with other durations, and its rows as in `path`.
 
-        The rows have the durations in the profile.
+        The rows have the durations in the profile. Time that is left out is in rows of API calls
+        behind those of the profile.
         """
-        of_ops, factors = changes.of_ops, changes.factors
+        # One more owner, of which nothing exists.
+        gone, of_calls = owners.size, owners.of_calls
         if changes.without_waits:
-            # They belong to one more owner, of which nothing exists.
-            of_calls = np.where(self.waiting_calls, owners.size, owners.of_calls)
-            owners = Owners(owners.of_activities, of_calls.astype(np.int32), owners.size + 1)
-            of_ops = np.insert(of_ops, -1, np.uint8(len(factors)))
-            factors = np.append(factors, [[0.0, 0.0, 0.0]], axis=0)
+            of_calls = np.where(self.waiting_calls, gone, of_calls).astype(np.int32)
+        owners = Owners(owners.of_activities, of_calls, gone + 1)
+        of_ops = np.insert(changes.of_ops, -1, np.uint8(len(changes.factors)))
+        factors = np.append(changes.factors, [[0.0, 0.0, 0.0]], axis=0)
         ops, calls, activities = self._owned(owners)
+        if len(changes.left_out.start):
+            calls = self._with_calls_of(calls, changes.left_out, len(self._ops[0]) + gone)
         if len(changes.added_ns):
             added = np.zeros(len(ops[0]), np.int64)
             added[: len(changes.added_ns)] = changes.added_ns
@@ -273,6 +278,21 @@ class CriticalPathInput:
             follow_home=idle != "queued",
         )
         return int(np.frombuffer(found["length_ns"], np.int64)[0]), _rows(found)
+
+    @staticmethod
+    def _with_calls_of(calls: Columns, time: HostTime, op: int) -> Columns:
+        """Return the columns of calls with further ones of an op that take the time of threads."""
+        count = len(time.start)
+        more: Columns = (
+            time.start, time.end, time.thread.astype(np.int32), np.full(count, op, np.int32),
+            np.zeros(count, np.int32), np.full(count, NO_WAIT, np.uint8),
+        )  # fmt: skip
+        return _ordered_calls(*(np.concatenate(pair) for pair in zip(calls[:6], more, strict=True)))
+
+    @property
+    def shared_processor(self) -> SharedProcessor:
+        """The processor time of the threads."""
+        return self._shared_processor()
 
     @property
     def waiting_calls(self) -> BoolArray:

@@ -34,7 +34,7 @@ from epprof_nb.analysis.critical_path.chain import (
     CriticalPath,
     ops_below,
 )
-from epprof_nb.analysis.critical_path.changes import Changes, Owners
+from epprof_nb.analysis.critical_path.changes import NO_TIME, Changes, HostTime, Owners
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.unrecorded_runs import BOUNDS, UnrecordedRuns
@@ -246,21 +246,19 @@ class WhatIf:
         idle: Idle = "fixed",
         added_ns: IntArray = _NONE,
         part: Part = "expected",
+        left_out: HostTime = NO_TIME,
     ) -> tuple[int, str | None, float]:
         """Return the length of the path, what takes most of it, and its share.
 
         With `contention`, kernels lose the removed time in which they overlapped with it, or waited
         though they were launched and their stream was free. `idle` is what ends idle time.
-        `added_ns` is time of the host at the end of each op, as in `Changes`. `part` is what nodes
-        take of runs that were not recorded node by node.
+        `added_ns` and `left_out` are time of the host, as in `Changes`. `part` is what nodes take
+        of runs that were not recorded node by node.
         """
         waits = any(target.waits and factor != 1 for target, factor in changes)
-        host = np.ones(self._pairs + 1)
-        device = np.ones(self._pairs + 1)
+        host, device = self._host_factors(changes), np.ones(self._pairs + 1)
         of_activity = np.ones(len(self._duration))
         for target, factor in changes:
-            if target.on != "device":
-                host[:-1][target.pairs] *= factor
             if target.on != "host":
                 device[:-1][target.pairs] *= factor
                 of_activity[target.activities] *= factor
@@ -283,7 +281,7 @@ class WhatIf:
         exists = np.where(kept == MISSING, 0.0, 1.0)
         factors = np.stack([np.maximum(kept, 0), np.ones(len(kept)), exists], axis=1)
         of_ops = np.append(code[self._of_ops], code)
-        change = Changes(of_ops, factors, length, freed, added_ns, without_waits=waits)
+        change = Changes(of_ops, factors, length, freed, added_ns, left_out, without_waits=waits)
         total, path = self._path.input.changed_path(change, self._owners, idle)
         limit, share = self._limit(path, length, host, waits=waits)
         return total, limit, share
@@ -317,6 +315,10 @@ class WhatIf:
             after, *_ = self.length(changes, contention=False, part=part)
             found.append(self.length_ns - after)
         found += suspended or ()
+        freed = self._freed_on_host(changes)
+        if len(freed.start):
+            shared, *_ = self.length(changes, contention=True, left_out=freed)
+            found.append(self.length_ns - shared)
         is_known = self.is_known(changes)
         return Savings(
             found[0] if is_known else None,
@@ -355,6 +357,19 @@ class WhatIf:
         inside[rows[rows >= 0]] = True
         return inside & kind & (self._index.tree.nearest_ancestor(inside & ~kind) < 0)
 
+    def _freed_on_host(self, changes: list[tuple[Target, float]]) -> HostTime:
+        """Return when threads waited for the processor, which the changed ops used."""
+        host = self._host_factors(changes)[self._of_ops]
+        return self._path.input.shared_processor.freed(1 - host)
+
+    def _host_factors(self, changes: list[tuple[Target, float]]) -> Factors:
+        """Return the factor of the host's time of each pair, and of none."""
+        host = np.ones(self._pairs + 1)
+        for target, factor in changes:
+            if target.on != "device":
+                host[:-1][target.pairs] *= factor
+        return host
+
     def _freed(self, of_activity: Factors) -> tuple[IntArray, IntArray]:
         """Return the time that kernels lose if others are shorter: of their own, and of delays.
 
@@ -386,8 +401,9 @@ class WhatIf:
         waits: bool,
     ) -> tuple[str | None, float]:
         """Return whether the host, a device or delays take most of a path, and their share."""
-        step, row = path["step"], path["row"]
-        spent = (path["end_ns"] - path["start_ns"]).astype(np.float64)
+        is_left_out = (path["step"] == API_CALL) & (path["row"] >= len(self._owners.of_calls))
+        step, row = path["step"][~is_left_out], path["row"][~is_left_out]
+        spent = (path["end_ns"] - path["start_ns"])[~is_left_out].astype(np.float64)
         of_op, of_call, of_device = step == HOST, step == API_CALL, step == ACTIVITY
         spent[of_device] = length[row[of_device]]
         spent[of_op] *= host[np.append(self._of_ops, MISSING)[row[of_op]]]
