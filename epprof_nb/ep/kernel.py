@@ -1,4 +1,8 @@
-"""The decorator that makes a Python function the kernel of an operator."""
+"""The decorators that make a Python function the kernel of an operator: `kernel` and `builtin`.
+
+Users define kernels with the first, the package with the second, which also decides their newest
+version and smallest types.
+"""
 
 from __future__ import annotations
 
