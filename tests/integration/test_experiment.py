@@ -26,11 +26,13 @@ BASE = experiment.BASE_REPEATS + 1
 @pytest.fixture
 def alike(monkeypatch):
     """Let the first repeats take the same time, however busy the machine is."""
-    from epprof_nb.analysis.experiments import alike, sensitivity
+    from epprof_nb.analysis.experiments import reasons_not_to_start, sensitivity
 
-    assert sensitivity.scatter_of is alike.scatter_of  # imported before, it keeps its own
-    monkeypatch.setattr(alike, "scatter_of", lambda _: 0.01)
-    monkeypatch.setattr(alike, "_drift_of", lambda _: 0.0)
+    assert (
+        sensitivity.scatter_of is reasons_not_to_start.scatter_of
+    )  # imported before, it keeps its own
+    monkeypatch.setattr(reasons_not_to_start, "scatter_of", lambda _: 0.01)
+    monkeypatch.setattr(reasons_not_to_start, "_drift_of", lambda _: 0.0)
     monkeypatch.setattr(experiment, "unusual", lambda *_: "")
 
 
@@ -219,8 +221,8 @@ def test_options_that_cannot_be_used(run, options, reason):
 
 
 ALIKE = (
-    "from epprof_nb.analysis.experiments import alike\n"
-    "alike.scatter_of = lambda walls: 0.01\nalike._drift_of = lambda walls: 0.0\n"
+    "from epprof_nb.analysis.experiments import reasons_not_to_start as reasons\n"
+    "reasons.scatter_of = lambda walls: 0.01\nreasons._drift_of = lambda walls: 0.0\n"
     "from epprof_nb.recording.delays import experiment\nexperiment.unusual = lambda *_: ''\n"
 )
 SCRIPT = (

@@ -17,7 +17,6 @@ from epprof_nb.analysis.base.result_table import (
 )
 from epprof_nb.analysis.critical_path.idle_time import MAX_THREADS
 from epprof_nb.analysis.critical_path.what_if import WhatIf
-from epprof_nb.analysis.experiments.alike import scatter_of, unusual
 from epprof_nb.analysis.experiments.candidates import (
     MIN_SHARE,
     SIDES,
@@ -27,6 +26,7 @@ from epprof_nb.analysis.experiments.candidates import (
 )
 from epprof_nb.analysis.experiments.design import MAX_WIDTH
 from epprof_nb.analysis.experiments.measured import Measured
+from epprof_nb.analysis.experiments.reasons_not_to_start import scatter_of, unusual
 from epprof_nb.analysis.experiments.slopes import NO_SLOPE, Slope
 from epprof_nb.arrays.types import MISSING
 

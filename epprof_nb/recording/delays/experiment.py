@@ -14,14 +14,6 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.experiments.alike import (
-    check_executions,
-    planned,
-    scatter_bounds,
-    scatter_of,
-    unusual,
-    without_waits,
-)
 from epprof_nb.analysis.experiments.candidates import delayed_ops, factors_of
 from epprof_nb.analysis.experiments.design import (
     MAX_DELAYED,
@@ -30,6 +22,14 @@ from epprof_nb.analysis.experiments.design import (
     fold_over,
 )
 from epprof_nb.analysis.experiments.measured import Measured, Round
+from epprof_nb.analysis.experiments.reasons_not_to_start import (
+    check_executions,
+    planned,
+    scatter_bounds,
+    scatter_of,
+    unusual,
+    without_waits,
+)
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.recording.delays.op_ends import OpEnds
 from epprof_nb.recording.delays.spins import spin_on_host

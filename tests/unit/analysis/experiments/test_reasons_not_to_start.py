@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epprof_nb.analysis.experiments.alike import planned, scatter_bounds, scatter_of
+from epprof_nb.analysis.experiments.reasons_not_to_start import planned, scatter_bounds, scatter_of
 from epprof_nb.core.errors import ExperimentError
 
 
