@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.critical_path.threads import Threads
 
 _HANDED_OVER_NS = 500_000
-"""Time from the end of an op to the begin of the next up to which the one hands over to the other:
-a waiting thread has to wake up."""
+"""Longest time from the end of an op to the begin of the next that counts as handing over: a
+waiting thread has to wake up."""
 _LEAST = 3
 """Executions that follow those of another thread in this time: fewer may do so by chance."""
 

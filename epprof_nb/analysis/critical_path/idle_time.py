@@ -38,9 +38,9 @@ because their next op was already in a queue. ``"exclusive"``: when another thre
 of the same name, as within a lock.
 """
 MAX_THREADS = 4
-"""Number of threads, those with the most idle time, for which it is asked if they wait for work."""
+"""Number of threads, those with the most idle time, that are checked for waiting for work."""
 _IDLE = 8
-"""Time between two samples in units of the processor time in it, from which on it is idle."""
+"""A thread is idle between two samples if that time is this many times its processor time."""
 
 
 def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:

@@ -1,6 +1,6 @@
 """Ops of coroutines and generators that took turns with others on their thread.
 
-An op is suspended while its coroutine awaits. The profile has for how long in all, but not when, so
+An op is suspended while its coroutine awaits. The profile says how long in all, but not when, so
 where another op of the thread ran meanwhile, nothing says whose time the thread spent when.
 """
 

@@ -26,9 +26,9 @@ _NO_WORK = -2
 
 
 class EventMarks:
-    """The work that the events which were waited for stand for.
+    """The work for which awaited events stand: what their streams were given before them.
 
-    Correlation ids ascend, so the work of an event is what its stream was given before.
+    Correlation ids ascend, so that work has lower ones.
 
     Attributes
     ----------

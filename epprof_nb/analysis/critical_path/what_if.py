@@ -64,7 +64,7 @@ _SHOWN = 60
 """Number of characters of an unknown name in a message."""
 _HOST, _DEVICE, _DELAY = range(3)
 _EXPLAINED = 0.9
-"""Least part of the path that remains if idle time has another end, for that to be possible."""
+"""An end of idle time is possible if at least this part of the recorded path remains with it."""
 _LARGEST = 1e6
 """Largest factor: times of a profile multiplied by it fit in 64 bits for 100 days."""
 

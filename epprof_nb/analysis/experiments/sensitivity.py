@@ -343,7 +343,7 @@ def _note(row: Sensitivity, experiment: Measured) -> str:
 
 
 def _within(slope: Slope, replayed: Slope) -> bool:
-    """Whether a replayed slope is that which was measured, as far as both are known."""
+    """Whether a replayed slope agrees with the measured one, or one of them is unknown."""
     if math.isnan(slope.value) or math.isnan(replayed.value):
         return True
     return replayed.high >= slope.low - _TOLERANCE and replayed.low <= slope.high + _TOLERANCE
