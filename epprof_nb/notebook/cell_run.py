@@ -13,7 +13,6 @@ from epprof_nb import _native
 from epprof_nb.notebook import added_time, cell_output
 from epprof_nb.notebook.messages import warn
 from epprof_nb.notebook.muted_output import MutedOutput
-from epprof_nb.recording.delays.guarded import GuardedExperiment
 from epprof_nb.util.format import format_error
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from epprof_nb.notebook.interleave import CellCode, Interleaving
     from epprof_nb.notebook.live_progress import LiveProgress
     from epprof_nb.profiles import Profile
+    from epprof_nb.recording.delays.guarded import GuardedExperiment
     from epprof_nb.recording.session.session import Session
     from epprof_nb.recording.statements.statement_registry import Cell
 
@@ -99,16 +99,7 @@ class CellRun:
         self._baseline = baseline
         self._interleaving = interleaving
         self._job = job
-        self._experiment = (
-            GuardedExperiment(
-                request.experiment,
-                self._say_if_quiet,
-                has_bar=not request.quiet,
-                may_record=True,
-            )
-            if request.experiment
-            else None
-        )
+        self._experiment = self._new_experiment() if request.experiment else None
         self._muted = MutedOutput()
         self._session: Session | None = None
         self._live: LiveProgress | None = None
@@ -118,6 +109,16 @@ class CellRun:
         self._warmups_begun: list[int] = []  # the last is the end of the last warm-up
         self._repeats = 0
         self._runs = 0  # executions of the code that have begun
+
+    def _new_experiment(self) -> GuardedExperiment:
+        from epprof_nb.recording.delays.guarded import GuardedExperiment
+
+        return GuardedExperiment(
+            self.request.experiment,
+            self._say_if_quiet,
+            has_bar=not self.request.quiet,
+            may_record=True,
+        )
 
     def warm_up(self) -> bool:
         """Whether to run the code again before the session."""
