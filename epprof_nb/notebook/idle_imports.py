@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MODULES = (
+    "numpy",
     "numpy.ma",  # which `numpy.unique` needs
     "importlib.metadata",
     "email.parser",  # which `importlib.metadata` imports later

@@ -19,7 +19,8 @@ from epprof_nb.recording.frameworks.framework_ops import (
 from epprof_nb.recording.native_columns import OP_NAME, name_of
 from epprof_nb.recording.session.recording import Batch, column
 from epprof_nb.recording.session.token_calls import with_token_arguments
-from epprof_nb.recording.statements.statement_registry import STATEMENT, statements_table
+from epprof_nb.recording.statements.statement_registry import STATEMENT
+from epprof_nb.recording.statements.statements_table import statements_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,22 +6,17 @@ until the process ends, because a profile may be built at any later time.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
-from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.statements.markers import LINE
 from epprof_nb.util.format import elide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
-
-    import numpy.typing as npt
 
 STATEMENT = 1
 """Category of statements in the native core."""
@@ -46,15 +41,6 @@ class Statement(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class StatementColumns:
-    """Result of `statements_table`: one entry per key, missing for unknown keys."""
-
-    cell: CategoryColumn
-    line: npt.NDArray[np.int64]
-    end_line: npt.NDArray[np.int64]
-
-
 _statements: dict[int, Statement] = {}
 
 
@@ -69,9 +55,7 @@ def register(statements: Sequence[Statement], parents: Sequence[int]) -> int:
         Index in `statements` of the enclosing statement in the same body, or -1, for each.
     """
     names = [_native.intern(statement.text) for statement in statements]
-    first = _native.add_statements(
-        np.array(parents, np.int32).tobytes(), np.array(names, np.uint32).tobytes()
-    )
+    first = _native.add_statements(array("i", parents).tobytes(), array("I", names).tobytes())
     _statements.update(enumerate(statements, first))
     return first
 
@@ -94,16 +78,6 @@ def statement_in(frame: FrameType) -> Statement | None:
     found = [s for s in map(_statements.__getitem__, keys) if s.line <= line <= s.end_line]
     own = [statement for statement in found if statement.cell is cell]
     return min(own, key=lambda statement: statement.end_line - statement.line, default=None)
-
-
-def statements_table(keys: npt.NDArray[Any]) -> StatementColumns:
-    """Look up an array of keys, as columns of a table."""
-    used, inverse = np.unique(keys, return_inverse=True)
-    statements = [_statements.get(int(key)) for key in used]
-    cell = CategoryColumn.of([None if s is None else s.cell.name for s in statements])
-    line = np.array([MISSING if s is None else s.line for s in statements], np.int64)
-    end_line = np.array([MISSING if s is None else s.end_line for s in statements], np.int64)
-    return StatementColumns(cell.take(inverse), line[inverse], end_line[inverse])
 
 
 def statement_text(

@@ -55,3 +55,10 @@ def test_loading_the_extension_imports_nothing_that_observes_onnx_runtime(import
     for part in ("onnxruntime.patches", "recording.session.session", "profiles", "views.view"):
         assert f"epprof_nb.{part}" not in imported["load_ext"]
     assert not imported["load_ext"] & {"scipy", "pandas", "PIL", "onnxruntime"}
+
+
+def test_loading_the_extension_imports_neither_analyses_nor_numpy(imported):
+    for part in ("analysis", "data", "host", "recording.delays"):
+        assert f"epprof_nb.{part}" not in imported["load_ext"]
+    assert "numpy" not in imported["load_ext"]
+    assert "numpy" in imported["picture"]

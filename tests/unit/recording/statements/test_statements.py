@@ -14,8 +14,8 @@ from epprof_nb.recording.statements.statement_registry import (
     Cell,
     _statements,
     statement_text,
-    statements_table,
 )
+from epprof_nb.recording.statements.statements_table import statements_table
 
 
 def test_table_and_texts():
