@@ -93,11 +93,11 @@ class CriticalPath(ProfileData):
         ----------
         changes
             Factor of the duration by name: 0 takes no time, 0.5 half of it, 2 twice. A name is an
-            op or a type of ops, with all below them; a line, as ``"line 12"``, ``"In[3] line 12"``
-            or ``"train.py line 12"``, with all that it calls; a kernel; ``"copies"``; or
-            ``"waits"``, which can only be removed: API calls no longer wait for a device. An op
-            named ``copies`` or ``waits`` comes before these. ``*`` stands for any text. Where names
-            apply to the same work, their factors multiply.
+            op, a type of ops, or a class of PyTorch's modules, with all below them; a line, as
+            ``"line 12"``, ``"In[3] line 12"`` or ``"train.py line 12"``, with all that it calls; a
+            kernel; ``"copies"``; or ``"waits"``, which can only be removed: API calls no longer
+            wait for a device. An op named ``copies`` or ``waits`` comes before these. ``*`` stands
+            for any text. Where names apply to the same work, their factors multiply.
         on
             ``"host"`` or ``"device"`` to change only the code, or only the kernels and copies.
         attribution

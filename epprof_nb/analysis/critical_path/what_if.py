@@ -38,9 +38,11 @@ from epprof_nb.analysis.critical_path.changes import NO_TIME, Changes, HostTime,
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.unrecorded_runs import BOUNDS, UnrecordedRuns
+from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_framework_op, is_of_type
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.op_args import arguments
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.format import shorten
 
@@ -157,6 +159,9 @@ class WhatIf:
         activities = _matching(names.categories, name)[names.codes]
         if activities.any():
             return Target(pairs, activities, self._on)
+        modules = self._modules_of_class(name)
+        if modules.any():
+            return self.target_of_ops(modules, self._on)
         raise ValueError(self._unknown(name))
 
     def _check_recorded(self, name: str) -> None:
@@ -181,6 +186,14 @@ class WhatIf:
             names = ops.names(column)
             found |= _matching(names.categories, name)[names.codes]
         return found
+
+    def _modules_of_class(self, name: str) -> BoolArray:
+        """Return the calls of modules of a class, and their backward passes."""
+        ops, calls = self._index.profile.tables["ops"], is_of_type(self._index, *MODULE_TYPES)
+        (classes,) = arguments(ops.names("args"), np.flatnonzero(calls), ["class"])
+        calls[calls] = _matching(tuple(map(str, classes.distinct)), name)[classes.codes]
+        paths = ops.names("name").codes
+        return is_framework_op(self._index) & np.isin(paths, paths[calls])
 
     def _lines_named(self, name: str) -> IntArray:
         found = _LINE.fullmatch(name.strip())
@@ -234,8 +247,8 @@ class WhatIf:
                 "records the nodes of each run."
             )
         return (
-            f"{hint} Name an op, a type of ops, a kernel, a line as 'line 3' or 'train.py line 3', "
-            f"{WAITS!r} or {COPIES!r}; * stands for any text."
+            f"{hint} Name an op, a type of ops, a class of modules, a kernel, a line as 'line 3' "
+            f"or 'train.py line 3', {WAITS!r} or {COPIES!r}; * stands for any text."
         )
 
     def length(

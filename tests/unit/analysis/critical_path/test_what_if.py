@@ -13,6 +13,7 @@ from epprof_nb.data.schema import HOST_SAMPLES
 from tests.helpers import tiny
 from tests.helpers.planted import info
 from tests.helpers.tiny import call, kernel, line, op, profile
+from tests.helpers.training import framework
 from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 BACK = 7
@@ -304,3 +305,16 @@ def test_an_op_without_a_name():
     assert prof.what_if({"": 0})["saving_ns"].item() == 60
     with pytest.raises(ValueError, match="nothing in the profile is called ''"):
         profile([op(1, "a", 0, 60)], info=info(60)).what_if({"": 0})
+
+
+def test_a_class_of_modules_with_their_backward_passes():
+    ops = [framework(1, "net", 0, 50, args={"class": "Net"}),
+           framework(2, "net.a", 0, 20, 1, args={"class": "Linear"}),
+           framework(3, "net.b", 20, 50, 1, args={"class": "Linear"}),
+           framework(4, "net.a", 50, 90, op_type="backward"),
+           op(5, "net.a", 90, 100)]  # fmt: skip
+    prof = profile(ops, info=info(100))
+    found = prof.what_if({"Linear": 0, "Lin*": 0.5, "Net": 0}).set_index("changed")["saving_ns"]
+    assert found[["Linear", "Lin*", "Net"]].tolist() == [90, 45, 50]
+    with pytest.raises(ValueError, match="nothing in the profile is called 'Conv2d'"):
+        prof.what_if({"Conv2d": 0})
