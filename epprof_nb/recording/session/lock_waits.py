@@ -18,8 +18,13 @@ _FUNCTIONS = ("Lock.acquire", "RLock.acquire", "SimpleQueue.get")
 
 
 def start() -> None:
-    """Record the waits from now on."""
-    _native.start_lock_waits(_thread.LockType, _thread.RLock, _queue.SimpleQueue)
+    """Record the waits from now on, unless other code has put types of its own in place.
+
+    The locks of gevent switch to other code on the same stack, where the core keeps its waits.
+    """
+    types = _thread.LockType, _thread.RLock, _queue.SimpleQueue
+    if all(getattr(kind, "__module__", "") in ("_thread", "_queue") for kind in types):
+        _native.start_lock_waits(*types)
 
 
 def drain() -> Table:

@@ -1,5 +1,6 @@
 """Waits of threads for each other, as they are recorded."""
 
+import _thread
 import concurrent.futures
 import copy
 import multiprocessing
@@ -9,7 +10,7 @@ import threading
 import pytest
 
 import epprof_nb
-from epprof_nb import host
+from epprof_nb import _native, host
 
 
 def waits_of(prof, thread):
@@ -236,6 +237,17 @@ def test_a_lock_that_a_time_limit_ends_names_no_thread():
     (row,) = prof.thread_waits.itertuples()
     assert row.function == "Lock.acquire"
     assert prof.thread_waits["other_thread_id"].isna().all()
+
+
+def test_types_that_other_code_put_in_place_are_left_as_they_are(monkeypatch):
+    """As gevent does."""
+    types = []
+    monkeypatch.setattr(_native, "start_lock_waits", lambda *kinds: types.append(kinds))
+    with epprof_nb.profile():
+        assert len(types) == 1
+    monkeypatch.setattr(_thread, "LockType", type("LockType", (), {}))
+    with epprof_nb.profile():
+        assert len(types) == 1
 
 
 def test_waits_for_the_host_device_are_no_waits_for_threads():
