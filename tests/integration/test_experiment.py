@@ -28,9 +28,8 @@ def alike(monkeypatch):
     """Let the first repeats take the same time, however busy the machine is."""
     from epprof_nb.analysis.experiments import reasons_not_to_start, sensitivity
 
-    assert (
-        sensitivity.scatter_of is reasons_not_to_start.scatter_of
-    )  # imported before, it keeps its own
+    # Imported while they are patched, it would keep the patches.
+    assert sensitivity.scatter_of is reasons_not_to_start.scatter_of
     monkeypatch.setattr(reasons_not_to_start, "scatter_of", lambda _: 0.01)
     monkeypatch.setattr(reasons_not_to_start, "_drift_of", lambda _: 0.0)
     monkeypatch.setattr(experiment, "unusual", lambda *_: "")
