@@ -8,8 +8,8 @@
 #include "core/launch_log.h"
 #include "core/op_stack.h"
 #include "core/string_table.h"
+#include "cupti/graph_nodes.h"
 #include "cupti/recording.h"
-#include "gpu/graph_nodes.h"
 #include "gpu/launched_streams.h"
 
 namespace epprof {

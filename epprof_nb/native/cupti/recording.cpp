@@ -13,7 +13,7 @@
 #include "core/launch_log.h"
 #include "cupti/api.h"
 #include "cupti/first_launch.h"
-#include "gpu/graph_nodes.h"
+#include "cupti/graph_nodes.h"
 
 namespace epprof {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cupti/api_calls.h"
-#include "gpu/buffer_pool.h"
-#include "gpu/callback_gate.h"
+#include "cupti/buffer_pool.h"
+#include "cupti/callback_gate.h"
 #include "cupti/library.h"
 #include "cupti/record_decoder.h"
 

@@ -1,4 +1,4 @@
-// Decoded CUPTI records: activities as columns, the other records as rows.
+// Decoded records of a GPU: activities as columns, the other records as rows.
 #pragma once
 
 #include <cstdint>

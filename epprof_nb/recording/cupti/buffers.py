@@ -1,4 +1,4 @@
-"""Size and number of the buffers that CUPTI fills (`native/gpu/buffer_pool.h`).
+"""Size and number of the buffers that CUPTI fills (`native/cupti/buffer_pool.h`).
 
 They limit raw records waiting to be decoded to 64 MiB. CUPTI drops further ones and counts them.
 """

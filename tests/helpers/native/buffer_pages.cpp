@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "gpu/buffer_pool.h"
+#include "cupti/buffer_pool.h"
 
 using epprof::BufferPool;
 

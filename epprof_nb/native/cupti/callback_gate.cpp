@@ -1,4 +1,4 @@
-#include "gpu/callback_gate.h"
+#include "cupti/callback_gate.h"
 
 #include <time.h>
 

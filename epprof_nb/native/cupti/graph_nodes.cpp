@@ -1,4 +1,4 @@
-#include "gpu/graph_nodes.h"
+#include "cupti/graph_nodes.h"
 
 #include <algorithm>
 #include <map>
