@@ -134,7 +134,7 @@ class Experiment:
     @property
     def runs(self) -> int:
         """Number of executions that it takes: of the code, or of steps after the recorded ones."""
-        # The first repeat does not count, and a cell runs once more without delays.
+        # The first repeat does not count, and a cell has a last run without delays.
         return (self.total + 1) * self.steps + (not self._in_steps)
 
     @property
