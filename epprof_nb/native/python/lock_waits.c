@@ -73,11 +73,25 @@ static PyObject* acquire(int kind, PyObject* self) {
   return ended(&waiter, kind, call_acquire(own, self, 1));
 }
 
+// Whether the first argument, which has this name, is False: the call does not wait.
+static int returns_at_once(PyObject* const* args, Py_ssize_t count, PyObject* names,
+                           const char* name) {
+  if (count) return args[0] == Py_False;
+  Py_ssize_t keywords = names ? PyTuple_Size(names) : 0;
+  for (Py_ssize_t i = 0; i < keywords; i++) {
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, i), name) == 0) {
+      return args[i] == Py_False;
+    }
+  }
+  return 0;
+}
+
 static PyObject* acquire_keywords(int kind, PyObject* self, PyObject* args, PyObject* kwargs) {
   KeywordsFunction original = (KeywordsFunction)functions_of[kind].acquire;
   Py_ssize_t count = PyTuple_Size(args);
   if (!count && !kwargs) return acquire(kind, self);
-  if ((count && PyTuple_GetItem(args, 0) == Py_False) || !is_recorded(&functions_of[kind], self)) {
+  PyObject* blocking = count ? PyTuple_GetItem(args, 0) : PyDict_GetItemString(kwargs, "blocking");
+  if (blocking == Py_False || !is_recorded(&functions_of[kind], self)) {
     return original(self, args, kwargs);
   }
   epprof_waiter waiter;
@@ -89,7 +103,8 @@ static PyObject* acquire_fast(int kind, PyObject* self, PyObject* const* args, P
                               PyObject* names) {
   FastFunction original = (FastFunction)functions_of[kind].acquire;
   if (!count && !names) return acquire(kind, self);
-  if ((count && args[0] == Py_False) || !is_recorded(&functions_of[kind], self)) {
+  if (returns_at_once(args, count, names, "blocking") ||
+      !is_recorded(&functions_of[kind], self)) {
     return original(self, args, count, names);
   }
   epprof_waiter waiter;
@@ -126,7 +141,7 @@ static PyObject* queue_get(PyObject* self, PyTypeObject* type, PyObject* const* 
                            Py_ssize_t count, PyObject* names) {
   const Functions* own = &functions_of[EPPROF_QUEUE];
   MethodFunction original = (MethodFunction)own->acquire;
-  if ((count && args[0] == Py_False) || !is_recorded(own, self)) {
+  if (returns_at_once(args, count, names, "block") || !is_recorded(own, self)) {
     return original(self, type, args, count, names);
   }
   PyObject* is_empty = ((PyCFunction)own->empty)(self, NULL);

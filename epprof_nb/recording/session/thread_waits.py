@@ -91,7 +91,7 @@ def _without_inner(waits: Table, outer: Table) -> Table:
         of_thread = outer.take(outer["thread_id"] == thread)
         start, end = union(of_thread["start_ns"], of_thread["end_ns"])
         at = np.searchsorted(start, waits["start_ns"][own], side="right") - 1
-        kept[own] = (at < 0) | (waits["start_ns"][own] >= end[at])
+        kept[own] = waits["start_ns"][own] >= np.append(end, 0)[at]  # -1: before all of them
     return waits.take(kept)
 
 

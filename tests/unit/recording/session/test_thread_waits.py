@@ -6,11 +6,15 @@ import copy
 import multiprocessing
 import queue
 import threading
+from collections import deque
 
 import pytest
 
 import epprof_nb
 from epprof_nb import _native, host
+from epprof_nb.data.schema import THREAD_WAITS
+from epprof_nb.recording.session import thread_waits
+from tests.helpers import tiny
 
 
 def waits_of(prof, thread):
@@ -213,6 +217,8 @@ def test_a_free_lock_is_no_wait_and_behaves_as_before():
         assert items.get() == 1
         with pytest.raises(queue.Empty):
             items.get(False)
+        with pytest.raises(queue.Empty):
+            items.get(block=False)
         with pytest.raises(TypeError):
             items.put()
     assert prof.thread_waits.empty
@@ -228,6 +234,27 @@ def test_the_own_lock_of_a_condition_is_no_wait_of_its_own():
     waits = waits_of(prof, worker)
     assert waits["function"].tolist()[0] == "Condition.wait"
     assert (waits["start_ns"].iloc[1:] >= waits["end_ns"].iloc[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("outer", "kept"),
+    [((100, 200), [True, False, True]), ((100, 100), [True, True, True]),
+     ((50, 99), [True, True, True]), ((150, 300), [True, True, False])],
+)  # fmt: skip
+def test_waits_within_others_are_left_out(monkeypatch, outer, kept):
+    """Also beside a join that did not have to wait."""
+
+    def rows(spans, thread):
+        columns = ("start_ns", "end_ns", "thread_id")
+        return [dict(zip(columns, (*span, thread), strict=True)) for span in spans]
+
+    inner = rows([(20, 150), (100, 150), (200, 300)], 1) + rows([(120, 130)], 2)
+    monkeypatch.setattr(thread_waits.lock_waits, "drain", lambda: tiny.table(THREAD_WAITS, inner))
+    monkeypatch.setattr(thread_waits, "_waits", deque([(*outer, 1, 3, "Thread.join")]))
+    found = thread_waits.drain()
+    wanted = [outer[0], *(row["start_ns"] for row, keep in zip(inner, [*kept, True], strict=True)
+                          if keep)]  # fmt: skip
+    assert found["start_ns"].tolist() == wanted
 
 
 def test_a_lock_that_a_time_limit_ends_names_no_thread():
