@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import pickle
 import re
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -29,6 +30,7 @@ from onnx import TensorProto, numpy_helper
 
 from epprof_nb.ep import types
 from tests.ep.sessions import OURS, CallCounter, options, placement
+from tests.helpers.made_once import made_once
 from tests.paths import ROOT
 
 NUMERIC = frozenset(range(1, 14)) - {TensorProto.STRING}
@@ -75,12 +77,18 @@ class Result(NamedTuple):
 
 def load_cases():
     """Node tests with plain tensors that are not the expansion of a function."""
+    # ONNX computes the expected outputs, slowly.
+    releases = f"{onnx.__version__}-{np.__version__}"
+    cases = pickle.loads(made_once(f"onnx-cases-{releases}.pickle", _write_cases).read_bytes())
+    return [case for case in cases if "_expanded" not in case.name and _has_tensors_only(case)]
+
+
+def _write_cases(path):
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        cases = load_model_tests(kind="node")
-    return [case for case in cases if "_expanded" not in case.name and _has_tensors_only(case)]
+        path.write_bytes(pickle.dumps(load_model_tests(kind="node")))
 
 
 def _has_tensors_only(case):

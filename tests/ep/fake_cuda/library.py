@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
+
+from tests.helpers.made_once import made_once
 
 FOLDER = Path(__file__).parent
 OUT_OF_MEMORY, ILLEGAL_ADDRESS = 2, 700
@@ -29,19 +29,12 @@ def build():
     texts = [path.read_bytes() for path in (*sources, FOLDER / "state.h")]
     flags = os.environ.get("CXXFLAGS", "")
     digest = hashlib.sha256(b"".join((*texts, flags.encode()))).hexdigest()[:16]
-    path = Path(tempfile.gettempdir()) / f"epprof-fake-cuda-{digest}.so"
-    with path.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other workers of pytest wait, and find it compiled
-        if not path.exists():
-            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                made = Path(folder) / path.name
-                options = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-pthread", "-shared", "-fPIC"]
-                subprocess.run(
-                    [compiler(), *options, *flags.split(), *map(str, sources), "-o", str(made)],
-                    check=True,
-                )
-                made.rename(path)
-    return str(path)
+    options = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-pthread", "-shared", "-fPIC"]
+    command = [compiler(), *options, *flags.split(), *map(str, sources), "-o"]
+    made = made_once(
+        f"fake-cuda-{digest}.so", lambda path: subprocess.run([*command, str(path)], check=True)
+    )
+    return str(made)
 
 
 class FakeDriver:
