@@ -51,10 +51,11 @@ class Launches(TorchDispatchMode):
         tracebacks.append(tracebacks[-1] if is_leaf else node.metadata["traceback_"])
         return result
 
-text = sys.stdin.read()
-linecache.cache["program.py"] = len(text), None, text.splitlines(True), "program.py"
+programs = json.load(sys.stdin)
 with torch.autograd.set_detect_anomaly(True, check_nan=False), Launches():
-    exec(compile(text, "program.py", "exec"), {"torch": torch})
+    for name, text in programs.items():
+        linecache.cache[name] = len(text), None, text.splitlines(True), name
+        exec(compile(text, name, "exec"), {"torch": torch})
 log = [_native.drain_stacks() | _native.drain_node_stacks()]
 forward = ForwardStacks(log)
 resolved = resolve(log, [forward.used])
@@ -62,16 +63,17 @@ found, source = forward.of_launches(resolved.row)
 
 def line(stack):
     frames = resolved.stacks.frames(stack)
-    return next((frame.line for frame in frames if frame.file == "program.py"), None)
+    return next((frame.line for frame in frames if frame.file in programs), None)
 
 def created(traceback):
-    places = [re.match('  File "program.py", line ([0-9]+)', frame) for frame in traceback]
-    return [int(place[1]) for place in places if place][-1]
+    places = [re.match('  File "(.*)", line ([0-9]+)', frame) for frame in traceback]
+    return [(place[1], int(place[2])) for place in places if place and place[1] in programs][-1]
 
-print(json.dumps([
-    [SOURCES[how], line(stack), created(traceback)]
-    for stack, how, traceback in zip(found.tolist(), source.tolist(), tracebacks, strict=True)
-]))
+launches = {name: [] for name in programs}
+for stack, how, traceback in zip(found.tolist(), source.tolist(), tracebacks, strict=True):
+    program, right = created(traceback)
+    launches[program].append([SOURCES[how], line(stack), right])
+print(json.dumps(launches))
 """
 
 PROGRAMS = {
@@ -156,15 +158,17 @@ NEAR = {
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return cupti_stub.build(tmp_path_factory.mktemp("cupti"))
+def launches(tmp_path_factory):
+    """The launches of each program: how a line was found, the line, and the right one."""
+    library = cupti_stub.build(tmp_path_factory.mktemp("cupti"))
+    return json.loads(cupti_stub.run(library, CODE, json.dumps(PROGRAMS)).splitlines()[-1])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_exact_lines_are_those_that_created_the_node(library, name):
-    launches = json.loads(cupti_stub.run(library, CODE, PROGRAMS[name]).splitlines()[-1])
-    wrong = [(line, right) for how, line, right in launches if how == "exact" and line != right]
+def test_exact_lines_are_those_that_created_the_node(launches, name):
+    found = launches[name]
+    wrong = [(line, right) for how, line, right in found if how == "exact" and line != right]
     assert wrong == []
-    sources = collections.Counter(how for how, *_ in launches)
+    sources = collections.Counter(how for how, *_ in found)
     assert sources.keys() <= {"exact", "near"}
-    assert sources["near"] <= NEAR[name] * len(launches)
+    assert sources["near"] <= NEAR[name] * len(found)
