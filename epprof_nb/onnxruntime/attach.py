@@ -148,7 +148,7 @@ def observed_session(
     number
         Its number in the native core; None if it is not observed.
     **state
-        Attributes of the state that the session itself does not tell.
+        Attributes of the state that the session itself does not report.
     """
     if not state.get("session_profile"):
         unprofiled_runs.attach_baseline(session)

@@ -109,7 +109,7 @@ def _label(node: _Node) -> tuple[str, str]:
     """Return the text by which a node is matched, and its type."""
     if node.level not in ("frame", "library"):
         return node.name or "", node.level
-    # Without a text, only the function and the line tell.
+    # Without a text, only the function and the line are known.
     text = node.source or f"{base_name(node.file or '')} {node.line}"
     return f"{node.name}: {text}", _SAME_TEXT
 

@@ -1,4 +1,7 @@
-"""what_if: the length of the critical path if some work took more or less time."""
+"""what_if: the length of the critical path if some work took more or less time.
+
+`waits`, `thread_joins` and `lanes` beside this file decide which work waits for which.
+"""
 
 from __future__ import annotations
 

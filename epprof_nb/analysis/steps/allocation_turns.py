@@ -92,7 +92,7 @@ def _loop_frame(index: ProfileIndex, stack: int) -> tuple[int, Loop] | None:
 
 
 def _turn_ends(index: ProfileIndex, frame: int, loop: Loop) -> IntArray | None:
-    """Return the begin of a loop and the end of each turn, in order; None if no calls tell.
+    """Return the begin of a loop and the end of each turn, in order; None if no calls show it.
 
     A turn makes calls of several kinds, such as allocations and launches, each from its own lines.
     As many turns are taken as most kinds have calls; of those, the last call in a turn ends it.

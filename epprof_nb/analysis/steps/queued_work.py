@@ -22,7 +22,7 @@ def queued_work(index: ProfileIndex) -> IntArray:
 
     Code that launches ahead and waits in each tenth iteration has nine short iterations and a long
     one, in which nothing is slow. A queue has work of two iterations before or earlier; what an
-    iteration launches for the next one is none.
+    iteration launches for the next one does not count.
     """
     found = index.cached(iterations)
     activities, calls = (index.profile.tables[name] for name in ("activities", "api_calls"))

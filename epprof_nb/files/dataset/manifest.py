@@ -55,7 +55,7 @@ class Manifest:
     begin_ns, end_ns
         Begin and end of the profile on the process's CLOCK_MONOTONIC, nanoseconds.
     clock
-        The clock: ``boot_id`` and ``time_namespace`` (texts, or None if the system does not tell),
+        The clock: ``boot_id`` and ``time_namespace`` (texts, or None if the system lacks them),
         and ``error_ns`` (None if unknown) against other processes with the same two. A process on
         another host than the notebook also has ``samples``: rows of a time, what to add to it for
         the clock of the notebook, and the error of that; ``reference``, that clock with its

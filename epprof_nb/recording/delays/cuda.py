@@ -1,6 +1,6 @@
 """Delays on CUDA devices: kernels that spin, on the streams that recorded repeats launched to.
 
-In the repeats with delays nothing tells where an op launches. So each op has the stream that it
+In the repeats with delays nothing shows where an op launches. So each op has the stream that it
 launched to in the recorded repeat: the callbacks of its session noted the handles of streams, and
 go on to notice when a stream is destroyed.
 """

@@ -26,7 +26,7 @@ class ProcessMemory:
         self._was_alone = False
         self.context_bytes: int | None = None
         """Memory of the process when CUDA had a context and nothing was allocated; None if that was
-        not measured, or if nothing tells it."""
+        not measured, or if nothing reports it."""
 
     def measure_context(self, create: Callable[[], None]) -> None:
         """Measure the context of CUDA that `create` makes, if the process has none yet."""

@@ -56,7 +56,7 @@ _ARGS = vars(BaseException)["args"].__get__
 _OUTPUTS = ("Out", "_oh", "_", "__", "___")
 """Names by which IPython keeps the outputs of cells."""
 _MOST_CALLERS = 3
-"""Most innermost lines of the user of which an explanation tells, besides the outermost one."""
+"""Maximum number of innermost lines of the user in an explanation, besides the outermost one."""
 TORCH, HOST_DEVICE = "torch", "host device"
 
 

@@ -137,7 +137,7 @@ class SaveAtEnd:
                 if hidden_handlers.is_set(number):
                     self._start_saver(number)
 
-    def _exit_function(self) -> Any:  # noqa: ANN401 - mypy tells `os._exit` by its parameter
+    def _exit_function(self) -> Any:  # noqa: ANN401 - mypy recognises `os._exit` by its parameter
         def _exit(status: int) -> NoReturn:
             self._save_and_exit(status)
 
