@@ -27,6 +27,8 @@ BLOCK = 8
 """The number of repeats of a round is a multiple of this."""
 _REPEATS_PER_FACTOR = 6
 """With fewer repeats of a round per factor, intervals are much wider than `half_width`."""
+_MAX_FIRST = 0.25
+"""Largest difference of how often a factor's two levels come first, as a share of the pairs."""
 MAX_EXECUTIONS = 20
 """Maximum number of delayed executions of an op in a repeat."""
 MIN_DELAY_NS = 10_000
@@ -177,8 +179,11 @@ def fold_over(factors: int, repeats: int, random: np.random.Generator) -> Levels
         columns = random.permutation(size - 1)[:factors] + 1  # the first column is constant
         signs = random.choice([-1, 1], factors)
         blocks.append(_hadamard(size)[:, columns][random.permutation(size)] * signs)
-    first = np.concatenate(blocks)[random.permutation(pairs)]
-    first = first * random.choice([-1, 1], (pairs, 1))  # which of a pair comes first
+    drawn = np.concatenate(blocks)[random.permutation(pairs)]
+    while True:  # draw which of a pair comes first: a level that nearly always does is a drift
+        first = drawn * random.choice([-1, 1], (pairs, 1))
+        if (np.abs(first.sum(axis=0)) <= _MAX_FIRST * pairs).all():
+            break
     levels = np.empty((repeats, factors), np.int8)
     levels[::2], levels[1::2] = first, -first
     return levels

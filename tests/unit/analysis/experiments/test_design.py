@@ -29,6 +29,14 @@ def test_pairs_are_opposite_and_factors_orthogonal(factors, repeats):
     assert (first.T @ first == repeats // 2 * np.eye(factors)).all()
 
 
+@pytest.mark.parametrize(("factors", "repeats"), [(1, 16), (2, 24), (6, 40), (6, 400)])
+def test_both_levels_come_first_about_as_often(factors, repeats):
+    """Otherwise a delay cannot be told from a drift."""
+    for seed in range(50):
+        levels = fold_over(factors, repeats, np.random.default_rng(seed))
+        assert (np.abs(levels[::2].mean(axis=0)) <= 0.25).all()
+
+
 def test_the_order_is_drawn():
     drawn = [fold_over(3, 40, np.random.default_rng(seed)).tolist() for seed in range(20)]
     assert len({str(levels) for levels in drawn}) == 20
