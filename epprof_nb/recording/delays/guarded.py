@@ -95,7 +95,8 @@ class GuardedExperiment:
             what = f"Experiment: {experiment.announcement}"
             if self._has_bar:
                 delay_s = 0 if experiment.expected_ns > _LONG_NS else None
-                self._bar = progress_bar(what, experiment.total, " repeats", delay_s=delay_s)
+                title = what.removesuffix(".")  # the bar adds a colon
+                self._bar = progress_bar(title, experiment.total, " repeats", delay_s=delay_s)
             if self._tell_user is not None:
                 self._tell_user(what)
         except Exception as error:  # noqa: BLE001 - the code must run in any case
@@ -154,7 +155,7 @@ class GuardedExperiment:
     def _tell(self, sentence: str) -> None:
         if self._bar is not None:
             # A refresh would show it before its time, and `close` would not know that it did.
-            self._bar.set_description_str(sentence, refresh=False)
+            self._bar.set_description_str(sentence.removesuffix("."), refresh=False)
         if self._tell_user is not None:
             self._tell_user(sentence)
 

@@ -143,7 +143,7 @@ def test_how_long_it_takes_is_shown_before_a_long_experiment(machine, monkeypatc
     monkeypatch.setattr(progress_bar, "_screen", lambda: terminal)
     experiment = GuardedExperiment(40, print)
     experiment.begin(machine.recorded(step))
-    shown = "the code runs up to 52 times more, for about 52.0 s; 11 repeats without delays first"
+    shown = "the code runs up to 52 times more, for about 52.0 s; 11 repeats without delays first: "
     assert (shown in terminal.getvalue()) == (ms == 1_000)
     experiment.end()
 
