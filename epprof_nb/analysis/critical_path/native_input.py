@@ -44,6 +44,7 @@ from epprof_nb.analysis.critical_path.launches import (
     calls_of,
     usual_latency,
 )
+from epprof_nb.analysis.critical_path.lock_order import last_turns
 from epprof_nb.analysis.critical_path.own_time import NO_OWN_TIME, own_time_until
 from epprof_nb.analysis.critical_path.recorded_joins import recorded_joins
 from epprof_nb.analysis.critical_path.sampled_joins import sampled_joins
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.critical_path.changes import Changes, HostTime, Removed
     from epprof_nb.analysis.critical_path.columns import Columns, Rows
     from epprof_nb.analysis.critical_path.idle_time import Idle
+    from epprof_nb.analysis.critical_path.lock_order import LastTurns
     from epprof_nb.analysis.critical_path.thread_joins import Joins
     from epprof_nb.arrays.types import BoolArray, IntArray
 
@@ -128,15 +130,23 @@ class CriticalPathInput:
         self.home_thread = int(homes[0]) if len(homes) else MISSING
         joins = thread_joins(index, threads.of_ops, threads.of_calls)
         self._own_until = own_time_until(index, threads)
-        joins = joins.with_more(recorded_joins(index, threads, self._own_until))
-        joins = joins.with_more(sampled_joins(index, threads))
+        sampled = sampled_joins(index, threads)
+        self._last_turns = cache(lambda: last_turns(index, threads))
         self._idle_times = cache(lambda: idle_times(index, threads))
         self._shared_processor = cache(lambda: SharedProcessor(index, threads))
         self._exclusive = cache(lambda: exclusive_joins(index, threads))
         self._work_in = cache(lambda number: idle_joins(number, self._idle_times(), index, threads))
-        self._calls = _ordered_calls(*_with_joins(
-            (call_start, call_end, threads.of_calls, self.call_op, call_lane, call_wait), joins,
-        ))  # fmt: skip
+        calls: Columns = (
+            call_start, call_end, threads.of_calls, self.call_op, call_lane, call_wait
+        )  # fmt: skip
+
+        def with_waits(left_out: BoolArray | None = None) -> Columns:
+            recorded = recorded_joins(index, threads, self._own_until, left_out)
+            waits = joins.with_more(recorded).with_more(sampled)
+            return _ordered_calls(*_with_joins(calls, waits))
+
+        self._calls = with_waits()
+        self._calls_of_last_turns = cache(lambda: with_waits(self._last_turns().rows))
         parent = index.tree.parent.astype(np.int32)
         op_order = (row_order(threads.op_start), row_order(threads.op_end))
         self._ops: Columns = (
@@ -164,7 +174,7 @@ class CriticalPathInput:
         owners
             What activities and calls belong to; None for their ops.
         """
-        changed = () if owners is None else self._owned(owners)
+        changed = () if owners is None else self._owned(owners, self._calls)
         found = self._compute(free, _FREE, variants=VARIANTS, changed=changed)
         return np.frombuffer(found["length_ns"], np.int64)
 
@@ -222,6 +232,8 @@ class CriticalPathInput:
         found: list[Idle] = []
         if len(self._exclusive().start):
             found.append("exclusive")
+        if self._last_turns().rows.any():
+            found.append("last turn")
         of_ops = self._ops[2]
         workers = of_ops[(of_ops != MISSING) & (of_ops != self._home)]
         workers = workers[self._own_until[workers] == NO_OWN_TIME]
@@ -236,7 +248,7 @@ class CriticalPathInput:
 
     def _with_idle(self, calls: Columns, idle: Idle) -> Columns:
         """Return the columns of calls with idle time of threads as further calls that wait."""
-        if idle in ("fixed", "queued"):
+        if idle in ("fixed", "queued", "last turn"):
             return calls
         if idle == "exclusive":
             joins, wait = self._exclusive(), THREAD
@@ -261,7 +273,9 @@ class CriticalPathInput:
         owners = Owners(owners.of_activities, of_calls, gone + 1)
         of_ops = np.insert(changes.of_ops, -1, np.uint8(len(changes.factors)))
         factors = np.append(changes.factors, [[0.0, 0.0, 0.0]], axis=0)
-        ops, calls, activities = self._owned(owners)
+        ops, calls, activities = self._owned(
+            owners, self._calls_of_last_turns() if idle == "last turn" else self._calls
+        )
         if len(changes.left_out.start):
             calls = self._with_calls_of(calls, changes.left_out, len(self._ops[0]) + gone)
         if len(changes.added_ns):
@@ -288,6 +302,11 @@ class CriticalPathInput:
             np.zeros(count, np.int32), np.full(count, NO_WAIT, np.uint8),
         )  # fmt: skip
         return _ordered_calls(*(np.concatenate(pair) for pair in zip(calls[:6], more, strict=True)))
+
+    @property
+    def last_turns(self) -> LastTurns:
+        """Waits for locks of threads that came at once."""
+        return self._last_turns()
 
     @property
     def shared_processor(self) -> SharedProcessor:
@@ -369,7 +388,7 @@ class CriticalPathInput:
             ends_with_home=self._ends_with_home,
         )
 
-    def _owned(self, owners: Owners) -> tuple[Columns, ...]:
+    def _owned(self, owners: Owners, calls: Columns) -> tuple[Columns, ...]:
         """Return the columns of ops, calls and activities with owners as further ops.
 
         These ops are on no thread, so they take no time of their own.
@@ -379,8 +398,7 @@ class CriticalPathInput:
             np.where(rows >= 0, rows + count, MISSING).astype(np.int32)
             for rows in (owners.of_calls, owners.of_activities)
         )
-        joins = self._calls[3][len(of_calls) :]
-        calls = (*self._calls[:3], np.append(of_calls, joins), *self._calls[4:])
+        calls = (*calls[:3], np.append(of_calls, calls[3][len(of_calls) :]), *calls[4:])
         return ops, calls, (*self._activities[:6], of_activities, *self._activities[7:])
 
     def _with_ops(self, more: int) -> Columns:

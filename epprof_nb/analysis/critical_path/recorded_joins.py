@@ -14,7 +14,7 @@ from epprof_nb.arrays.types import MISSING
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.critical_path.threads import Threads
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 
 class _Waits(NamedTuple):
@@ -26,15 +26,17 @@ class _Waits(NamedTuple):
     other: IntArray
 
 
-def recorded_joins(index: ProfileIndex, threads: Threads, own_until: IntArray) -> Joins:
+def recorded_joins(
+    index: ProfileIndex, threads: Threads, own_until: IntArray, left_out: BoolArray | None = None
+) -> Joins:
     """Return the recorded waits of threads, while the other one works or waits itself.
 
     Where nothing is known of the other thread, the wait is time of the one that waits. `own_until`
     is until when each thread takes the time between its ops, by number. The end of each wait is an
     own entry without length: it depends on all that the other one has done, also if that is a wait
-    only with other durations.
+    only with other durations. `left_out` are rows of ``thread_waits`` that are no waits.
     """
-    waits = _known(index, threads)
+    waits = _known(index, threads, left_out)
     found = []
     pairs = np.unique(np.stack([waits.thread, waits.other], axis=1), axis=0)
     for waiting, other in pairs.tolist():
@@ -60,7 +62,7 @@ def recorded_joins(index: ProfileIndex, threads: Threads, own_until: IntArray) -
     return joins.take(np.argsort(until, kind="stable"))
 
 
-def _known(index: ProfileIndex, threads: Threads) -> _Waits:
+def _known(index: ProfileIndex, threads: Threads, left_out: BoolArray | None) -> _Waits:
     """Return the waits that another thread ended, from the first try of each on.
 
     A thread may wait in vain several times, as with a time limit in a loop.
@@ -69,6 +71,8 @@ def _known(index: ProfileIndex, threads: Threads) -> _Waits:
     starts, ends = spans(table)
     thread, other = (threads.numbers_of(table[f"{part}thread_id"]) for part in ("", "other_"))
     is_known = (other != MISSING) & (other != thread)
+    if left_out is not None:
+        is_known &= ~left_out
     events = np.zeros(len(table), np.int64)
     ops, calls = (index.profile.tables[name] for name in ("ops", "api_calls"))
     for number in np.unique(thread).tolist():

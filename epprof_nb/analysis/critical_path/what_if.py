@@ -297,6 +297,11 @@ class WhatIf:
         exists = np.where(kept == MISSING, 0.0, 1.0)
         factors = np.stack([np.maximum(kept, 0), np.ones(len(kept)), exists], axis=1)
         of_ops = np.append(code[self._of_ops], code)
+        if idle == "last turn":
+            turns = self._path.input.last_turns
+            # What is in the lock takes as long for the others.
+            later = np.rint(turns.added_ns * host[self._of_ops]).astype(np.int64)
+            added_ns, left_out = added_ns + later if len(added_ns) else later, turns.waits
         change = Changes(of_ops, factors, length, freed, added_ns, left_out, without_waits=waits)
         total, path = self._path.input.changed_path(change, self._owners, idle)
         limit, share = self._limit(path, length, host, waits=waits)
