@@ -38,14 +38,15 @@ def test_the_doors_of_a_profile_lead_here(path):
     assert_same(load(str(path)), some())
 
 
+FUZZ = settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 names = st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
-
-
 numbers = st.integers(-(2**63), 2**63 - 1)
 times = st.integers(-LARGEST, LARGEST)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@FUZZ
 @given(names, st.data())
 def test_any_table_survives_the_round_trip(path, texts, data):
     n = len(texts)
@@ -165,11 +166,6 @@ def loads_as_saved_or_is_refused(path, content):
         return False
     assert_same(loaded, some())
     return True
-
-
-FUZZ = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 @FUZZ
