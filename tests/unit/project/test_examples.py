@@ -10,13 +10,27 @@ import pytest
 import epprof_nb
 
 MODULES = [
-    module.name
+    module
     for module in pkgutil.walk_packages(epprof_nb.__path__, "epprof_nb.")
     if "demo_scripts" not in module.name
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+def has_examples(module):
+    loader = module.module_finder.find_spec(module.name).loader
+    return ">>>" in (loader.get_source(module.name) or "")
+
+
+def test_every_module_can_be_imported():
+    for module in MODULES:
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            if error.name.startswith("epprof_nb"):  # else it is an optional library
+                raise
+
+
+@pytest.mark.parametrize("name", [module.name for module in filter(has_examples, MODULES)])
 def test_the_examples_of_a_module_hold(name, monkeypatch):
     # doctest displays results as plain Python does, which sets `_` for every later test.
     monkeypatch.setattr(builtins, "_", None, raising=False)
