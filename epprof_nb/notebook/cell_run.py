@@ -106,7 +106,7 @@ class CellRun:
         self._op = 0
         self._times = (0, 0)  # begin and end of the profile
         self._warmed = 0
-        self._warmups_begun: list[int] = []  # the last is the end of the last warm-up
+        self._warmup_times, self._repeat_times = added_time.RunTimes(), added_time.RunTimes()
         self._repeats = 0
         self._runs = 0  # executions of the code that have begun
 
@@ -124,7 +124,7 @@ class CellRun:
         """Whether to run the code again before the session."""
         __tracebackhide__ = True
         self._warmed += 1
-        self._warmups_begun.append(_native.now_ns())
+        self._warmup_times.mark()
         if self._warmed > self.request.warmup:
             return False
         self._runs += 1
@@ -142,6 +142,7 @@ class CellRun:
                 self._runs += 1  # the last one, which gives the results
                 return False
             self._repeats = 0
+        self._repeat_times = added_time.RunTimes()
         try:
             _native.uninterrupted(self._start_session)
             if self._job is not None and self._session is not None:
@@ -208,9 +209,14 @@ class CellRun:
             self._begin_repeat(self._session, self._interleaving, NEW)
         elif self._session is not None and self.request.repeat > 1:
             self._guarded_mark(self._session.mark_repeat)
+        self._mark_repeat_time()
         self._repeats += 1
         self._runs += 1
         return self._experiment is not None or self._repeats < self.request.repeat
+
+    def _mark_repeat_time(self) -> None:
+        if self._warmup_times.are_long():
+            self._repeat_times.mark()
 
     def _say_if_quiet(self, text: str) -> None:
         """Print why there is no experiment, unless it is shown below the cell."""
@@ -271,6 +277,7 @@ class CellRun:
     def _stop_recording(self, error: BaseException | None = None) -> None:
         if self._session is not None:
             ended_ns = _native.now_ns()
+            self._mark_repeat_time()
             if self._job is not None:
                 self._job.send_end(ended_ns)
             _native.call_then(self._end_session, self._stop, self._session, error, ended_ns)
@@ -381,9 +388,9 @@ class CellRun:
     def _add_time(self, profile: Profile) -> None:
         """Add what profiling added to the info, if it was measured."""
         # Warm-ups alternate with the baseline, too, but are not timed one by one.
-        warmups = () if self._interleaving is not None else self._warmups_begun
+        warmups = added_time.RunTimes() if self._interleaving is not None else self._warmup_times
         try:
-            added_time.add_time(profile.info, self.request, warmups)
+            added_time.add_time(profile, self.request, warmups, self._repeat_times)
         except Exception as failure:  # noqa: BLE001 - the profile is complete without it
             warn(f"what profiling added is not known ({format_error(failure)}).")
 

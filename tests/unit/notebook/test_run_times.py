@@ -1,0 +1,78 @@
+"""Added time of runs that other processes kept waiting for a core."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from epprof_nb.notebook import added_time
+from epprof_nb.notebook.added_time import RunTimes, add_time
+from epprof_nb.recording.session.host_load import WaitReading
+from tests.helpers.tiny import kernel, profile
+
+MS = 1_000_000
+REQUEST = SimpleNamespace(repeat=5, options=SimpleNamespace(time_limit_s=None))
+BUSY = {"own_cores": 1.0, "waiting": 0.5, "other_cores": 1.0}
+"""The process waited for a core, and others used it."""
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Make the times of runs that used a core for some ms, and waited for one for others."""
+    now, reading = [0], [WaitReading(0, {"1": 0})]
+    monkeypatch.setattr(added_time, "read_waits", lambda: reading[0])
+    monkeypatch.setattr(added_time, "_native", SimpleNamespace(now_ns=lambda: now[0]))
+
+    def made(*parts):
+        times = RunTimes()
+        times.mark()
+        for used, waited in parts:
+            now[0] += (used + waited) * MS
+            before = reading[0]
+            waits = {"1": before.waits_ns["1"] + waited * MS}
+            reading[0] = WaitReading(before.cpu_ns + used * MS, waits)
+            times.mark()
+        return times
+
+    return made
+
+
+def profiled(repeats, **more):
+    ends = [sum(repeats.wall_ns()[: n + 1]) for n in range(5)]
+    bounds = [[begin, end] for begin, end in zip([0, *ends], ends, strict=False)]
+    info = {"wall_ns": ends[-1], "code_ns": ends[-1], "repeats": bounds, "load": BUSY}
+    return profile(info=info, **more)
+
+
+WAITS = [(3, 40), (0, 7), (25, 1), (0, 0), (11, 30)]
+
+
+def test_waits_for_other_processes_do_not_count(runs):
+    warmups = runs(*((100, first) for first, _ in WAITS))
+    repeats = runs(*((120, second) for _, second in WAITS))
+    prof = profiled(repeats)
+    add_time(prof, REQUEST, warmups, repeats)
+    wall = prof.info["wall_ns"]
+    assert prof.info["added_ns"]["total"] == pytest.approx(wall * (1 - 1 / 1.2), rel=1e-6)
+
+
+def test_without_readings_such_runs_say_nothing(runs):
+    warmups = runs(*((100, first) for first, _ in WAITS))
+    repeats = runs(*((120, second) for _, second in WAITS))
+    prof = profiled(repeats)
+    add_time(prof, REQUEST, warmups, RunTimes())
+    assert "added_ns" not in prof.info
+
+
+def test_waits_count_where_a_gpu_may_have_worked_meanwhile(runs):
+    warmups = runs(*((100, first) for first, _ in WAITS))
+    repeats = runs(*((120, second) for _, second in WAITS))
+    prof = profiled(repeats, activities=[kernel(20, 30)])
+    prof.info["devices"] = [{"device_id": 0, "name": "H200", "kind": "gpu"}]
+    add_time(prof, REQUEST, warmups, repeats)
+    assert "added_ns" not in prof.info
+
+
+@pytest.mark.parametrize(("length", "expected"), [(9, False), (10, True)])
+def test_waits_are_read_between_long_runs_only(length, expected, runs):
+    assert runs((50, 0), (length, 0)).are_long() == expected
+    assert not RunTimes().are_long()
