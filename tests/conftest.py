@@ -91,6 +91,7 @@ def rewrite_tests(config) -> None:
             _write_pyc,
             assertstate_key,
             get_cache_dir,
+            try_makedirs,
         )
     except ImportError:
         return
@@ -99,8 +100,9 @@ def rewrite_tests(config) -> None:
         return
     for path in [*TESTS.rglob("test_*.py"), *TESTS.rglob("conftest.py")]:
         compiled = get_cache_dir(path) / f"{path.stem}{PYC_TAIL}"
-        if not compiled.exists() or compiled.stat().st_mtime < path.stat().st_mtime:
-            compiled.parent.mkdir(parents=True, exist_ok=True)
+        if compiled.exists() and compiled.stat().st_mtime >= path.stat().st_mtime:
+            continue
+        if try_makedirs(compiled.parent):  # else the checkout is read-only
             status, code = _rewrite_test(path, config)
             _write_pyc(state, code, status, compiled)
 
