@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from epprof_nb.recording.memory.block_lives import (
+from epprof_nb.recording.memory.torch_block_lives import (
     UNKNOWN,
     block_lives,
     segment_lives,
