@@ -12,9 +12,9 @@ from onnx import helper
 
 import epprof_nb
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.findings.rules.launches import missing_graph as graph_finding
-from epprof_nb.analysis.findings.rules.launches.missing_graph import MIN_NODES, graph_opportunity
 from epprof_nb.analysis.findings.rules.launches.repeated_captures import wasted_captures
+from epprof_nb.analysis.findings.rules.onnx import missing_graph as graph_finding
+from epprof_nb.analysis.findings.rules.onnx.missing_graph import MIN_NODES, graph_opportunity
 from epprof_nb.core.python_kernel_log import KERNELS
 from tests.ep.sessions import CPU, model
 from tests.ort.rows import nodes

@@ -33,7 +33,6 @@ from epprof_nb.analysis.findings.rules.iterations.unsteady_iterations import (
     warm_up,
 )
 from epprof_nb.analysis.findings.rules.launches.launch_bound import launch_bound
-from epprof_nb.analysis.findings.rules.launches.missing_graph import graph_opportunity
 from epprof_nb.analysis.findings.rules.launches.repeated_captures import wasted_captures
 from epprof_nb.analysis.findings.rules.launches.torch_optimizers import per_tensor_optimizers
 from epprof_nb.analysis.findings.rules.memory.driver_allocations import driver_allocations
@@ -41,6 +40,7 @@ from epprof_nb.analysis.findings.rules.memory.garbage_collection import collecto
 from epprof_nb.analysis.findings.rules.memory.growing_memory import growing_memory
 from epprof_nb.analysis.findings.rules.memory.unused_memory import fragmented_pools, unused_caches
 from epprof_nb.analysis.findings.rules.onnx.cpu_fallback import fallbacks
+from epprof_nb.analysis.findings.rules.onnx.missing_graph import graph_opportunity
 from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import node_memory, slowest_operator
 from epprof_nb.analysis.findings.rules.onnx.onnx_nodes import (
     inserted_casts,
