@@ -22,7 +22,7 @@ struct Log {
 
 ForkSafeMutex mutex;  // guards what follows
 epprof_waiter* first_waiter = nullptr;
-Log* log = new Log;  // never freed: threads may wait while the process ends
+Log* ended_waits = new Log;  // never freed: threads may wait while the process ends
 bool is_recording = false;
 std::atomic<int> waiters{0};
 
@@ -44,15 +44,15 @@ void remove(epprof_waiter* waiter) {
 }
 
 void add(const epprof_waiter& waiter, int64_t end, uint64_t thread, uint64_t other, int kind) {
-  if (!is_recording || log->kind.size() >= kMaxWaits) return;
+  if (!is_recording || ended_waits->kind.size() >= kMaxWaits) return;
   try {
-    log->start.push_back(waiter.start);
-    log->end.push_back(end);
-    log->thread.push_back(thread);
-    log->other.push_back(other);
-    log->kind.push_back(static_cast<uint8_t>(kind));
+    ended_waits->start.push_back(waiter.start);
+    ended_waits->end.push_back(end);
+    ended_waits->thread.push_back(thread);
+    ended_waits->other.push_back(other);
+    ended_waits->kind.push_back(static_cast<uint8_t>(kind));
   } catch (const std::bad_alloc&) {
-    *log = Log{};
+    *ended_waits = Log{};
   }
 }
 
@@ -66,7 +66,7 @@ extern "C" {
 void epprof_record_lock_waits(int on) {
   ForkLockGuard guard(mutex);
   is_recording = on != 0;
-  if (!on) *log = Log{};
+  if (!on) *ended_waits = Log{};
 }
 
 void epprof_leave_out_lock_waits(int on) { left_out += on ? 1 : -1; }
@@ -110,7 +110,7 @@ epprof_columns* epprof_drain_lock_waits(void) {
   Log taken;
   {
     ForkLockGuard guard(mutex);
-    std::swap(taken, *log);
+    std::swap(taken, *ended_waits);
   }
   out->add("start_ns", std::move(taken.start));
   out->add("end_ns", std::move(taken.end));
