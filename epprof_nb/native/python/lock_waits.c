@@ -239,9 +239,9 @@ static PyObject* start_lock_waits(PyObject* Py_UNUSED(m), PyObject* args) {
     not_blocking = PyTuple_Pack(1, Py_False);
     if (!not_blocking) return NULL;
     // The types live as long as the process: our functions may run on after the recording.
-    Py_INCREF(lock);
-    Py_INCREF(rlock);
-    Py_INCREF(queue);
+    Py_INCREF((PyObject*)lock);
+    Py_INCREF((PyObject*)rlock);
+    Py_INCREF((PyObject*)queue);
     prepare_lock(EPPROF_LOCK, lock, (AnyFunction)lock_acquire, (AnyFunction)lock_acquire_fast,
                  lock_enter, lock_release, lock_save);
     prepare_lock(EPPROF_RLOCK, rlock, (AnyFunction)rlock_acquire, (AnyFunction)rlock_acquire_fast,
