@@ -209,9 +209,7 @@ def test_what_was_there_before_is_not_said_to_be_none():
         assert "allocated or released in this profile: `memory_at()`" in frame.attrs["note"]
     note = with_memory(TRAINING, []).by_module(memory=True).attrs["note"]
     assert note.startswith("No memory of a device was in use")
-    assert note.endswith(
-        "Memory of the CPU is not recorded, also not that of PyTorch's tensors there."
-    )
+    assert note.endswith("Memory of the CPU is not recorded, not even of PyTorch's tensors there.")
 
 
 def test_the_summary_has_the_peak_and_the_pools():
