@@ -11,17 +11,21 @@ from epprof_nb.recording.out_of_memory import device_arrays, facts, torch_failur
 MB = 2**20
 
 
+@pytest.fixture(autouse=True)
+def no_modules_of_tests(monkeypatch):
+    """Leave out the modules of other tests: what they keep takes longer than the search may."""
+    modules = facts.users_modules
+    monkeypatch.setattr(
+        facts, "users_modules", lambda program: filter(_is_not_of_tests, modules(program))
+    )
+
+
 @pytest.fixture
 def simulated(monkeypatch):
     """A function that makes a device of 100 MB, which the observer watches."""
     from tests.helpers.simulated.torch_memory import SimulatedMemory
 
     monkeypatch.setattr(torch_failures, "_OBSERVER", torch_failures._Observer())
-    # All tensors are taken for the device's, and modules of other tests keep some.
-    modules = facts.users_modules
-    monkeypatch.setattr(
-        facts, "users_modules", lambda program: filter(_is_not_of_tests, modules(program))
-    )
 
     def make(**options):
         made = SimulatedMemory(100 * MB, **options)
