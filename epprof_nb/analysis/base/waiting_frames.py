@@ -21,21 +21,22 @@ FOR_THREADS = {
     ("threading.py", "Thread.join"),
 }
 """File and function of frames that call no others and wait for a thread."""
-OF_EVENT_LOOPS = {
-    ("selectors.py", "EpollSelector.select"),
-    ("selectors.py", "KqueueSelector.select"),
+_FOR_FILES = {
     ("selectors.py", "_PollLikeSelector.select"),
     ("selectors.py", "SelectSelector._select"),
 }
+OF_EVENT_LOOPS = _FOR_FILES | {
+    ("selectors.py", "EpollSelector.select"),
+    ("selectors.py", "KqueueSelector.select"),
+}
 """The same for frames that wait for files, for a time, and for what other threads write."""
-FOR_ANYTHING = FOR_THREADS | {
+_FOR_PROCESSES = {
     ("subprocess.py", "Popen._try_wait"),
     ("popen_fork.py", "Popen.poll"),
     ("connection.py", "Connection._recv"),
-    ("selectors.py", "_PollLikeSelector.select"),
-    ("selectors.py", "SelectSelector._select"),
     ("synchronize.py", "Condition.wait"),
 }
+FOR_ANYTHING = FOR_THREADS | _FOR_FILES | _FOR_PROCESSES
 """The same for threads, processes and files."""
 
 

@@ -366,7 +366,10 @@ class WhatIf:
         return (least, min(most, self.length_ns)) if found else None
 
     def is_known(self, changes: list[tuple[Target, float]]) -> bool:
-        """Return whether no changed op took turns with other coroutines on its thread."""
+        """Return whether it is known when the changed ops used their threads.
+
+        It is not for ops of coroutines that took turns on a thread, nor for those in kernels.
+        """
         return not any(self._outermost_of(target, self._interleaved).any() for target, _ in changes)
 
     def _outermost_of(self, target: Target, kind: BoolArray) -> BoolArray:
