@@ -4,11 +4,11 @@
 
     python -m tests.benchmarks.experiment_truth [--seeds 4] [--repeats 80] [--steps hidden]
 
-Ten steps of known truth (`tests.benchmarks.shared.known_truth`), each with several random
-durations. An experiment predicts what the op ``changed`` would save if it took no time; then it is
-left out, in turns with the whole step. Fails if the truth is within the predicted interval, give or
-take the scatter of its own measurement, in less than nine of ten trials, or if the median error of
-the prediction is over 5 % of the step. Trials whose repeats scatter too much are refused; they are
+Ten steps of known truth (`tests.benchmarks.shared.known_truth`), and models if their packages are
+installed, each with several random durations. An experiment predicts what the op ``changed`` would
+save if it took no time; then it is left out, in turns with the whole step. Fails if the truth is
+within the predicted interval, give or take the scatter of its own measurement, in less than nine of
+ten trials, or if the median error of the prediction is over 5 % of the step. Trials whose repeats scatter too much are refused; they are
 counted, and neither right nor wrong.
 """
 
@@ -22,6 +22,7 @@ import epprof_nb
 from epprof_nb.recording.delays.guarded import GuardedExperiment
 from tests.benchmarks.shared.harness import header
 from tests.benchmarks.shared.known_truth import STEPS, CudaDevice, HostDevice, Scale, timed
+from tests.benchmarks.shared.model_steps import model_steps
 
 if TYPE_CHECKING:
     from tests.benchmarks.shared.known_truth import Step
@@ -54,7 +55,7 @@ def trial(step: Step, device: HostDevice | CudaDevice, seed: int, repeats: int) 
         timed(step, device, scale)  # the first launch of a kernel compiles it
     experiment = GuardedExperiment(repeats, lambda text: print(f"  {text}"), has_bar=False)
     experiment.prepare()
-    with epprof_nb.profile() as prof:
+    with epprof_nb.profile(ort_nodes="every") as prof:
         for number in range(PROFILED):
             if number:
                 epprof_nb.step()
@@ -89,7 +90,7 @@ def main() -> None:
         f"{'step':<32}{'true':>8}{'predicted':>11}{'low':>8}{'high':>8}{'within':>9}{'refused':>9}"
     )
     trials = list[Trial]()
-    for name, (step, _) in STEPS.items():
+    for name, (step, _) in (STEPS | model_steps()).items():
         if options.steps not in name:
             continue
         tried = [trial(step, device, seed, options.repeats) for seed in range(options.seeds)]

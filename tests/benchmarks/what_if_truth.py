@@ -2,12 +2,12 @@
 
 ::
 
-    python -m tests.benchmarks.what_if_truth [--seeds 4] [--rounds 5] [--device cuda:0]
+    python -m tests.benchmarks.what_if_truth [--seeds 4] [--steps hidden] [--device cuda:0]
 
-Ten steps of known truth, each with several random durations and two factors: with four seeds, 80
-trials. The prediction is made from a profile of unchanged steps; the truth is the median of
-unprofiled steps with and without the change, in turns. Fails if the median error is over 5 % of the
-step.
+Ten steps of known truth, and models if their packages are installed, each with several random
+durations and two factors: with four seeds, 96 trials. The prediction is made from a profile of
+unchanged steps; the truth is the median of unprofiled steps with and without the change, in turns.
+Fails if the median error is over 5 % of the step.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import epprof_nb
 from tests.benchmarks.shared.harness import header
 from tests.benchmarks.shared.known_truth import STEPS, CudaDevice, HostDevice, Scale, timed
+from tests.benchmarks.shared.model_steps import model_steps
 
 if TYPE_CHECKING:
     from tests.benchmarks.shared.known_truth import Step
@@ -74,6 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", default="", help="only steps whose name contains this")
     parser.add_argument("--device", choices=["host", "cuda:0"], default="host")
     options = parser.parse_args()
     header("Savings predicted by what_if, in % of the step (medians), and the truth")
@@ -82,7 +84,9 @@ def main() -> None:
         f"{'step':<32}{'factor':>7}{'true':>8}{'predicted':>11}{'most':>8}{'error':>8}{'within':>9}"
     )
     trials = list[Trial]()
-    for name, (step, factors) in STEPS.items():
+    for name, (step, factors) in (STEPS | model_steps()).items():
+        if options.steps not in name:
+            continue
         for factor in dict.fromkeys(factors):
             seeds = options.seeds * len(factors) // len(set(factors))
             found = [trial(step, device, seed, factor, options.rounds) for seed in range(seeds)]
