@@ -1461,6 +1461,13 @@ def ort_on_run_file(
     standard error.
     """
 
+def ort_set_node_hooks(at_end: dict[str, Callable[[], None]] | None, /) -> None:
+    """Set the functions that are called when nodes end, by the name of the node; None: none.
+
+    They are called on the thread of the node, in runs with profiling enabled, outside of sessions.
+    Exceptions are written to standard error, apart from Ctrl-C.
+    """
+
 def ort_expect_run_file(expected: bool, /) -> None:
     """Declare whether the next profiled run on the calling thread writes a file."""
 

@@ -72,6 +72,9 @@ class _RunMethod:
             if not self.returns_early:
                 token_inputs.add_call(session, begin, feed)
             return result
+        if sessions.delays_nodes():
+            args, kwargs = self._with_profiling(session, args, kwargs)
+            return self._original(session, *args, **kwargs)
         if baseline is None:
             with self._counted(session):
                 return self._original(session, *args, **kwargs)

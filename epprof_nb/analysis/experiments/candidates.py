@@ -1,4 +1,4 @@
-"""Ops that an experiment can delay: named ranges, on the host and on the device."""
+"""Ops that an experiment can delay, on the host and on the device: named ranges, ONNX nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DelayedOp(NamedTuple):
     Attributes
     ----------
     name
-        Name of the range.
+        Name of the range or node.
     executions
         Number of executions, rounded down.
     device_ns, host_ns
@@ -76,16 +76,24 @@ class Factor(NamedTuple):
     side: Side
 
 
-def ranges(index: ProfileIndex) -> BoolArray:
-    """Return which ops are named ranges that ran in the profile."""
+def delays_nodes(profile: ProfileData) -> bool:
+    """Return whether the ONNX nodes of a profile can be delayed: all runs were recorded by node."""
+    return bool((profile.info.get("recording") or {}).get("ort_nodes") == "every")
+
+
+def rows_to_delay(index: ProfileIndex) -> BoolArray:
+    """Return which ops that ran in the profile can be delayed: named ranges, and ONNX nodes."""
     ops = index.profile.tables["ops"]
-    return ops.names("op_type").equals("range") & ~ops.names("status").equals("earlier")
+    found = ops.names("op_type").equals("range")
+    if delays_nodes(index.profile):
+        found |= ops.names("category").equals("node")
+    return found & ~ops.names("status").equals("earlier")
 
 
 def delayed_ops(
     index: ProfileIndex, repeats: int, device: Streams | None = None
 ) -> list[DelayedOp]:
-    """Return the named ranges of a profile, by descending time.
+    """Return the named ranges of a profile and its ONNX nodes, by descending time.
 
     Parameters
     ----------
@@ -99,7 +107,7 @@ def delayed_ops(
     tables = index.profile.tables
     ops, activities = tables["ops"], tables["activities"]
     names = ops.names("name")
-    is_range = ranges(index)
+    is_delayed = rows_to_delay(index)
     path = index.cached(CriticalPath, "launch").input
     calls = tables["api_calls"]
     waits = np.where(path.waiting_calls, calls["end_ns"] - calls["start_ns"], 0)
@@ -108,8 +116,8 @@ def delayed_ops(
     work = index.activity_op[index.is_device_work]
     launches = index.tree.subtree_sum(np.bincount(work[work >= 0], minlength=len(ops)))
     found = []
-    for code in np.unique(names.codes[is_range]).tolist():
-        own = is_range & (names.codes == code)
+    for code in np.unique(names.codes[is_delayed]).tolist():
+        own = is_delayed & (names.codes == code)
         below = np.append(ops_below(index, own), False)
         outer = own & index.tree.is_outermost(np.where(own, 0, -1))
         of_op = below[index.activity_op] & index.is_device_work

@@ -22,7 +22,7 @@ from epprof_nb.analysis.experiments.candidates import (
     SIDES,
     Factor,
     delayed_ops,
-    ranges,
+    rows_to_delay,
 )
 from epprof_nb.analysis.experiments.design import MAX_WIDTH
 from epprof_nb.analysis.experiments.measured import Measured
@@ -103,7 +103,7 @@ class Sensitivity(NamedTuple):
 
 
 def sensitivities(index: ProfileIndex) -> list[Sensitivity]:
-    """Return the named ranges of a profile by descending time; empty without an experiment."""
+    """Return the ops of an experiment by descending time; empty without an experiment."""
     profile = index.profile
     measured = Measured.from_info(profile.info)
     if measured is None:
@@ -145,7 +145,7 @@ class _Replays:
         self._index, self._repeats = index, repeats
         ops_table = index.profile.tables["ops"]
         self._names, self._thread = ops_table.names("name"), ops_table["thread_id"]
-        self._ranges = ranges(index)
+        self._rows = rows_to_delay(index)
         self._ops = {op.name: op for op in ops}
         self._found: dict[Idle, dict[Factor, Slope]] = {}
         self._replay = WhatIf(index, "both", "launch")
@@ -216,7 +216,7 @@ class _Replays:
         """Return the threads that execute an op whose host is delayed, if they are several."""
         if factor.side == "device":
             return []
-        rows = self._ranges & self._names.equals(factor.op)
+        rows = self._rows & self._names.equals(factor.op)
         threads = np.unique(self._thread[rows]).tolist()
         return threads[:MAX_THREADS] if len(threads) > 1 else []
 
@@ -229,10 +229,10 @@ class _Replays:
         `threads`, of those on one thread.
         """
         changes = []
-        at_end = np.zeros(len(self._ranges))
+        at_end = np.zeros(len(self._rows))
         for factor, ns in delays.items():
             if factor.side == "host":
-                own = self._ranges & self._names.equals(factor.op)
+                own = self._rows & self._names.equals(factor.op)
                 if threads and factor in threads:
                     own &= self._thread == threads[factor]
                 rows = np.flatnonzero(own)
@@ -244,7 +244,7 @@ class _Replays:
         return self._replay.length(changes, contention=False, idle=idle, added_ns=added_ns)[0]
 
     def _target(self, name: str, on: Side | Literal["both"]) -> Target:
-        return self._replay.target_of_ops(self._ranges & self._names.equals(name), on)
+        return self._replay.target_of_ops(self._rows & self._names.equals(name), on)
 
     def is_known(self, op: DelayedOp) -> bool:
         """Return whether the replay knows when the thread worked for an op."""

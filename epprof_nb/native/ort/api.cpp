@@ -59,6 +59,10 @@ void epprof_ort_on_run_file(epprof_ort_file_opened opened, epprof_ort_file_endin
   on_run_file(opened, ending);
 }
 
+void epprof_ort_on_node_end(epprof_ort_node_ended ended, const char* const* names, size_t count) {
+  on_node_end(ended, std::set<std::string, std::less<>>(names, names + count));
+}
+
 void epprof_ort_expect_run_file(int expected) { expect_run_file(expected != 0); }
 
 int32_t epprof_ort_nodes_of_last_run(void) { return take_nodes_of_last_run(); }

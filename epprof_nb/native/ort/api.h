@@ -29,6 +29,10 @@ void epprof_ort_add_device_event(uint32_t session, uint64_t run_op, int is_call,
 typedef void (*epprof_ort_file_opened)(void);
 typedef void (*epprof_ort_file_ending)(uint32_t session, uint64_t run_op);
 void epprof_ort_on_run_file(epprof_ort_file_opened opened, epprof_ort_file_ending ending);
+// Sets the function that is called, without the GIL, when a node with one of the names ends in a
+// profiled run that is not recorded. Null: none.
+typedef void (*epprof_ort_node_ended)(const char* name, size_t length);
+void epprof_ort_on_node_end(epprof_ort_node_ended ended, const char* const* names, size_t count);
 // Declares whether the next profiled run on this thread writes a file.
 void epprof_ort_expect_run_file(int expected);
 int32_t epprof_ort_nodes_of_last_run(void);       // -1: unknown

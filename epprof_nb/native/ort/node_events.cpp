@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <set>
+#include <utility>
 #include <vector>
 
 #include "core/clock.h"
@@ -54,6 +54,9 @@ constexpr uint64_t kWholeSession = ~uint64_t{0};
 thread_local bool run_file_expected = false;
 std::atomic<void (*)()> file_opened{nullptr};
 std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
+ForkSafeMutex node_names_mutex;
+std::set<std::string, std::less<>>& node_names = *new std::set<std::string, std::less<>>;
+std::atomic<void (*)(const char*, size_t)> node_ended{nullptr};
 
 constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
@@ -130,6 +133,28 @@ void drop_times_of_earlier_runs(const Profiler& profiler, int64_t node_ns, NodeU
   if (is_first || too_long) usage->pool_start = usage->pool_wait = kUnknown;
 }
 
+std::string_view without_suffix(std::string_view event_name) {
+  size_t stem = event_name.size() - kNodeSuffix.size();
+  bool has_suffix = event_name.size() > kNodeSuffix.size() && event_name.substr(stem) == kNodeSuffix;
+  return has_suffix ? event_name.substr(0, stem) : event_name;
+}
+
+void call_node_ended(const ProfilingEvent* event) {
+  auto call = node_ended.load();
+  int32_t category = -1;
+  const char* name = nullptr;
+  if (!call || !consume_status(api.event_category(event, &category)).empty() ||
+      category != kNodeEvent || !consume_status(api.event_name(event, &name)).empty() || !name) {
+    return;
+  }
+  std::string_view shown = without_suffix(name);
+  {
+    ForkLockGuard lock(node_names_mutex);
+    if (!node_names.count(shown)) return;
+  }
+  call(shown.data(), shown.size());
+}
+
 void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd* end) {
   int32_t category = -1;
   const char* name = nullptr;
@@ -147,10 +172,7 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
     if (consume_status(status).empty() && duration_us >= 0) {
       end->duration_ns = duration_us * 1000;
     }
-    size_t stem = shown.size() - kNodeSuffix.size();
-    if (shown.size() > kNodeSuffix.size() && shown.substr(stem) == kNodeSuffix) {
-      shown = shown.substr(0, stem);
-    }
+    shown = without_suffix(shown);
     details.node_index = int32_t(number(event, "node_index", -1));
     details.output_bytes = number(event, "output_size", -1);
     details.parameter_bytes = number(event, "parameter_size", -1);
@@ -238,7 +260,10 @@ Status* start_event(EpProfiler* self, uint64_t id) {
 }
 
 Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
-  if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
+  if (!recording_ops.load(std::memory_order_relaxed)) {
+    if (!node_ended.load(std::memory_order_relaxed)) return nullptr;
+    return as_status([&] { call_node_ended(event); });
+  }
   int64_t now = epprof_now_ns();
   return as_status([&] {
     if (!is_event_open(self, uint32_t(id))) return;  // started before the recording
@@ -288,6 +313,12 @@ void on_run_file(void (*opened)(), void (*ending)(uint32_t, uint64_t)) {
 }
 
 void expect_run_file(bool expected) { run_file_expected = expected; }
+
+void on_node_end(void (*ended)(const char*, size_t), std::set<std::string, std::less<>> names) {
+  ForkLockGuard lock(node_names_mutex);
+  node_names = std::move(names);
+  node_ended = ended;
+}
 
 int32_t take_nodes_of_last_run() {
   int32_t nodes = nodes_of_last_run;

@@ -2,6 +2,10 @@
 // session and per profiled run.
 #pragma once
 
+#include <functional>
+#include <set>
+#include <string>
+
 #include "ort/abi.h"
 
 namespace epprof::ort {
@@ -13,6 +17,8 @@ EpProfiler* make_profiler(uint32_t session, bool whole_session);
 // See epprof_ort_on_run_file and epprof_ort_expect_run_file in ort/api.h.
 void on_run_file(void (*opened)(), void (*ending)(uint32_t session, uint64_t run_op));
 void expect_run_file(bool expected);
+// See epprof_ort_on_node_end in ort/api.h.
+void on_node_end(void (*ended)(const char*, size_t), std::set<std::string, std::less<>> names);
 
 // Number of node events of the profiled run that ended last on this thread. -1 if none has ended
 // since the last call, or if recording began during the run.

@@ -91,6 +91,51 @@ static PyObject* ort_on_run_file(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// Functions by the name of a node; null: none.
+static PyObject* node_hooks;
+
+// Called without the GIL on the thread of a node.
+static void node_ended(const char* name, size_t length) {
+  if (!Py_IsInitialized()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* key = PyUnicode_DecodeUTF8(name, (Py_ssize_t)length, "replace");
+  PyObject* hook = key && node_hooks ? PyDict_GetItemWithError(node_hooks, key) : NULL;
+  Py_XINCREF(hook);  // it may remove the hooks
+  PyObject* done = hook ? PyObject_CallFunctionObjArgs(hook, NULL) : NULL;
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+    PyErr_Clear();
+    PyErr_SetInterrupt();  // for the code that called the session
+  }
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(hook);
+  Py_XDECREF(done);
+  Py_XDECREF(hook);
+  Py_XDECREF(key);
+  PyGILState_Release(state);
+}
+
+static PyObject* ort_set_node_hooks(PyObject* Py_UNUSED(m), PyObject* hooks) {
+  if (hooks != Py_None && !PyDict_CheckExact(hooks)) {
+    PyErr_Format(PyExc_TypeError, "the hooks must be a dict or None, not %R", hooks);
+    return NULL;
+  }
+  Py_ssize_t count = hooks == Py_None ? 0 : PyDict_Size(hooks), at = 0, position = 0;
+  const char** names = calloc((size_t)count + 1, sizeof *names);
+  if (!names) return PyErr_NoMemory();
+  for (PyObject *name, *hook; at < count && PyDict_Next(hooks, &position, &name, &hook);) {
+    if (!(names[at++] = PyUnicode_AsUTF8AndSize(name, NULL))) break;
+  }
+  if (!PyErr_Occurred()) {
+    PyObject* old = node_hooks;
+    if (count) Py_INCREF(hooks);
+    node_hooks = count ? hooks : NULL;
+    epprof_ort_on_node_end(count ? node_ended : NULL, names, (size_t)count);
+    Py_XDECREF(old);
+  }
+  free(names);
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject* ort_expect_run_file(PyObject* Py_UNUSED(m), PyObject* value) {
   int expected = PyObject_IsTrue(value);
   if (expected < 0) return NULL;
@@ -166,6 +211,7 @@ PyMethodDef ort_functions[] = {
     {"ort_profile_run", ort_profile_run, METH_VARARGS, NULL},
     {"ort_add_device_event", ort_add_device_event, METH_VARARGS, NULL},
     {"ort_on_run_file", ort_on_run_file, METH_VARARGS, NULL},
+    {"ort_set_node_hooks", ort_set_node_hooks, METH_O, NULL},
     {"ort_expect_run_file", ort_expect_run_file, METH_O, NULL},
     {"ort_nodes_of_last_run", ort_nodes_of_last_run, METH_NOARGS, NULL},
     {"ort_begin_run", ort_begin_run, METH_O, NULL},

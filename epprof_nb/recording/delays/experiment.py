@@ -14,7 +14,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.experiments.candidates import delayed_ops, factors_of
+from epprof_nb.analysis.experiments.candidates import delayed_ops, delays_nodes, factors_of
 from epprof_nb.analysis.experiments.design import (
     MAX_DELAYED,
     MAX_FACTORS,
@@ -123,6 +123,7 @@ class Experiment:
         self._base_waited_ns: list[int] = []
         self._tails: list[int] = []  # for how long the device worked after each of these repeats
         self._busy: set[str] = set()  # ops that use the processor
+        self._has_nodes = False
         self._ends: OpEnds | None = None
         self._run: Iterator[None] = iter(())
 
@@ -173,10 +174,13 @@ class Experiment:
         self.measured.steps = self.steps
         self._run_ns = profile.wall_ns / (repeats * self.steps)
         found = delayed_ops(ProfileIndex(profile), repeats, self._device)
+        self._has_nodes = delays_nodes(profile)
         if not found:
+            has_runs = profile.tables["ops"].names("op_type").equals("run").any()
+            nodes = " Or delay the nodes of ONNX Runtime: --ort-nodes every." if has_runs else ""
             raise ExperimentError(
                 "the code has no named op to delay. Name its parts: "
-                'with epprof_nb.op("forward"): ...'
+                f'with epprof_nb.op("forward"): ...{nodes}'
             )
         self.measured.uncovered = {op.name: op.uncovered for op in found if op.uncovered}
         self._executions = {op.name: op.executions for op in found}
@@ -327,7 +331,9 @@ class Experiment:
     def _install(self, factors: list[Factor], *, measures: bool = False) -> OpEnds:
         if self._ends is not None:
             self._ends.remove()
-        self._ends = OpEnds(factors, self._device, self._spin, self._streams)
+        self._ends = OpEnds(
+            factors, self._device, self._spin, self._streams, has_nodes=self._has_nodes
+        )
         self._ends.keep_gil(self._busy)
         self._ends.install(measures=measures)
         return self._ends

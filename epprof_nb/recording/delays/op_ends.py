@@ -1,4 +1,4 @@
-"""Delays at the ends of ops, while nothing is recorded."""
+"""Delays at the ends of ops and ONNX nodes, while nothing is recorded."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from epprof_nb import _native
 from epprof_nb.analysis.base.op_tree import UNNAMED
 from epprof_nb.analysis.experiments.candidates import Factor
+from epprof_nb.recording.onnxruntime import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -115,6 +116,9 @@ class OpEnds:
         Takes a length (ns) and whether to keep the GIL; returns how long it was.
     streams
         The stream that an op launches to, by its name.
+    has_nodes
+        Whether nodes of ONNX Runtime with the names of factors are delayed, too. It then profiles
+        all runs, which takes time in every repeat.
     """
 
     def __init__(
@@ -123,14 +127,20 @@ class OpEnds:
         device: DelayDevice,
         spin: Spin,
         streams: Mapping[str, int],
+        *,
+        has_nodes: bool = False,
     ) -> None:
         self.factors, self._device, self._streams = factors, device, streams
+        self._has_nodes = has_nodes
         self._ops = {factor.op: _Op(factor.op, device, spin) for factor in factors}
 
     def install(self, *, measures: bool = False) -> None:
         """Delay the ops from now on; with `measures`, also measure their processor time."""
         self._device.begin(self._streams)
         self._set_hooks(measures=measures)
+        if self._has_nodes:
+            _native.ort_set_node_hooks({name: op.end for name, op in self._ops.items()})
+            sessions.set_delays_nodes(True)
 
     def measure_no_more(self) -> None:
         """Stop measuring the processor time."""
@@ -152,7 +162,7 @@ class OpEnds:
 
     def remove(self) -> None:
         """Delay no op any more."""
-        _native.set_hooks(None, None)
+        _remove_hooks()
         self._device.end()
 
     def begin_repeat(self, due: Sequence[Due]) -> None:
@@ -194,5 +204,11 @@ class OpEnds:
         return taken
 
 
+def _remove_hooks() -> None:
+    _native.set_hooks(None, None)
+    _native.ort_set_node_hooks(None)
+    sessions.set_delays_nodes(False)
+
+
 # A forked child does not repeat the code of its parent.
-os.register_at_fork(after_in_child=lambda: _native.set_hooks(None, None))
+os.register_at_fork(after_in_child=_remove_hooks)

@@ -71,6 +71,7 @@ class ObservedSession:
 
 _lock = fork_safe_lock()
 _recording = False
+_delays_nodes = False
 _mode: OrtNodes = "auto"
 _default_mode: OrtNodes = "auto"
 _sessions: weakref.WeakKeyDictionary[Any, ObservedSession] = weakref.WeakKeyDictionary()
@@ -133,16 +134,35 @@ def stop() -> None:
     global _recording  # noqa: PLW0603
     _recording = False
     run_log.end_recording()
+    _restore_run_options()
     with _lock:
-        changed_options, session_profiled = list(_user_run_options), list(_session_profiled)
-        _user_run_options.clear()
-    for options in changed_options:
-        _native.ort_profile_run(run_options_pointer(options), None)
+        session_profiled = list(_session_profiled)
     for session in session_profiled:
         observed_session = _sessions[session]
         if observed_session.captures_graphs and observed_session.ran:
             session._sess.end_profiling()  # noqa: SLF001 - bypasses our own wrapper
             end_session_profile(session)
+
+
+def delays_nodes() -> bool:
+    """Whether runs are profiled outside of recordings, so that the ends of nodes are known."""
+    return _delays_nodes
+
+
+def set_delays_nodes(delays_nodes: bool) -> None:  # noqa: FBT001
+    """Profile runs outside of recordings from now on, or no longer."""
+    global _delays_nodes  # noqa: PLW0603
+    _delays_nodes = delays_nodes
+    if not delays_nodes:
+        _restore_run_options()
+
+
+def _restore_run_options() -> None:
+    with _lock:
+        changed_options = list(_user_run_options)
+        _user_run_options.clear()
+    for options in changed_options:
+        _native.ort_profile_run(run_options_pointer(options), None)
 
 
 def notes() -> list[str]:
