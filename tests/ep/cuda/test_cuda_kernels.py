@@ -70,15 +70,14 @@ def test_masks_products_and_indices_stay_on_the_device(
         np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize(("name", "kind"), [("bert", np.float16), ("gpt2", np.float32)])
 def test_models_have_the_same_results_in_every_run(ep, fake_cuda, name, kind):
     serialized = models.load(name, kind)
-    made, again = (ep.session(serialized, device="cuda:0") for _ in range(2))
-    for length in (6, 4, 6, 6):
-        for seed in (1, 2):
-            feeds = models.feeds(name, kind, length=length, seed=seed)
-            results = made.run(None, feeds)
-            for result, right in zip(results, again.run(None, feeds), strict=True):
-                np.testing.assert_array_equal(result, right)
-            again = ep.session(serialized, device="cuda:0")  # which calls Python for each node
+    made, wanted = ep.session(serialized, device="cuda:0"), {}
+    for length, seed in ((6, 1), (6, 2), (4, 1), (4, 2), (6, 1), (6, 2), (6, 1), (6, 2)):
+        feeds = models.feeds(name, kind, length=length, seed=seed)
+        if (length, seed) not in wanted:
+            first = ep.session(serialized, device="cuda:0")  # which calls Python for each node
+            wanted[length, seed] = first.run(None, feeds)
+        for result, right in zip(made.run(None, feeds), wanted[length, seed], strict=True):
+            np.testing.assert_array_equal(result, right)
