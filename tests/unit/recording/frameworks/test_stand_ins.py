@@ -3,13 +3,11 @@
 import subprocess
 import sys
 
-import pytest
-
 PROGRAM = """
 import sys
 from unittest.mock import MagicMock
-name = sys.argv[1]
-sys.modules[name] = MagicMock(name=name)
+for name in ("torch", "cupy", "jax", "numba", "triton", "onnxruntime"):
+    sys.modules[name] = MagicMock(name=name)
 import epprof_nb
 from epprof_nb import host
 for _ in range(2):
@@ -19,11 +17,10 @@ print(prof.ops["name"].tolist(), prof.info["notes"])
 """
 
 
-@pytest.mark.parametrize("name", ["torch", "cupy", "jax", "numba", "triton", "onnxruntime"])
-def test_code_is_profiled_beside_a_stand_in(name):
+def test_code_is_profiled_beside_stand_ins():
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, name], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "['fill']" in done.stdout
-    assert ("Modules of torch are not recorded" in done.stdout) == (name == "torch")
+    assert "Modules of torch are not recorded" in done.stdout
