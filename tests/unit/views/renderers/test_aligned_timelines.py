@@ -92,12 +92,13 @@ def test_profiles_without_events_have_no_timelines():
 
 
 def test_the_size_is_bounded_and_nothing_is_lost():
-    count = 20_000
+    count = 4_000
     ops = [op(i + 1, "step", 100 * i, 100 * i + 90, thread_id=i % 7) for i in range(count)]
+    ops.append(op(count + 1, "last", 500 * count, 500 * count + 90, thread_id=0))
     work = [
         kernel(100 * i, 100 * i + 80, i + 1, name=f"k{i}", stream_id=i % 9) for i in range(count)
     ]
-    prof = profile(ops, work, info={"wall_ns": 100 * count})
+    prof = profile(ops, work, info={"wall_ns": 501 * count})
     result = compare(prof, prof)
     html = result._repr_mimebundle_()["text/html"]
     assert len(html) < 60_000
