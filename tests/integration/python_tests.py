@@ -46,6 +46,16 @@ HOOKS = {
 }
 REQUEST = SimpleNamespace(lines=True, warmup=0, repeat=1, experiment=0)
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+# They exhaust memory or free objects that are deeply nested, or start a Python: that takes a sixth
+# of all time, and markers of statements take no part in it.
+LEFT_OUT = {
+    "test_coroutines.UnawaitedWarningDuringShutdownTest": [
+        "test_unawaited_warning_during_shutdown",
+    ],
+    "test_exceptions.ExceptionTests": [
+        "test_memory_error_in_PyErr_PrintEx", "test_trashcan_recursion",
+    ],
+}  # fmt: skip
 
 
 def cell_nodes(source: str, body: list[ast.stmt], flags: int, *, profiled: bool) -> list[ast.stmt]:
@@ -78,6 +88,10 @@ def load(name: str, *, profiled: bool) -> tuple[ModuleType, str]:
     sys.modules[spec.name] = module
     install_markers(vars(module))
     exec(compile(tree, spec.origin, "exec", dont_inherit=True), vars(module))
+    for owner, tests in LEFT_OUT.items():
+        if owner.startswith(f"{name}."):
+            for test in tests:
+                delattr(vars(module)[owner.removeprefix(f"{name}.")], test)
     return module, source
 
 
