@@ -29,14 +29,15 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.critical_path.threads import Threads
     from epprof_nb.arrays.types import BoolArray, IntArray
 
-Idle = Literal["fixed", "queued", "until time", "exclusive", "last turn"] | int
+Idle = Literal["fixed", "event loop", "queued", "until time", "exclusive", "last turn"] | int
 """The end of idle time: after a fixed time, or at a time of the clock; or, for the thread with this
 number, when the work of other threads has ended.
 
-``"queued"``: as fixed, but threads without an op do not wait for the thread of the cell either,
-because their next op was already in a queue. ``"exclusive"``: when another thread has ended an op
-of the same name, as within a lock. ``"last turn"``: as fixed, but each thread that came to a lock
-at once with others was the last one to get it.
+``"event loop"``: as fixed, also in event loops until a suspended op goes on. ``"queued"``: as
+fixed, but threads without an op do not wait for the thread of the cell either, because their next
+op was already in a queue. ``"exclusive"``: when another thread has ended an op of the same name, as
+within a lock. ``"last turn"``: as fixed, but each thread that came to a lock at once with others
+was the last one to get it.
 """
 MAX_THREADS = 4
 """Number of threads, those with the most idle time, that are checked for waiting for work."""

@@ -17,6 +17,7 @@ The rules by which one event waits for another are in this folder and in
   waits for the thread that ended, that notified it, or that released the lock.
 * Where no such wait was recorded, a thread that samples find in these functions waits for the work
   of other threads that ends meanwhile.
+* An event loop that is idle until a suspended op goes on waits for a time after this op began.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from epprof_nb.analysis.critical_path.idle_time import (
     idle_times,
     waits_of,
 )
+from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.lanes import lanes_of
 from epprof_nb.analysis.critical_path.launches import (
@@ -51,8 +53,10 @@ from epprof_nb.analysis.critical_path.sampled_joins import sampled_joins
 from epprof_nb.analysis.critical_path.shared_processor import SharedProcessor
 from epprof_nb.analysis.critical_path.thread_joins import thread_joins
 from epprof_nb.analysis.critical_path.threads import Threads
+from epprof_nb.analysis.critical_path.timers import timer_joins
 from epprof_nb.analysis.critical_path.waits import (
     NO_WAIT,
+    OP,
     THREAD,
     TIME,
     EventMarks,
@@ -145,8 +149,13 @@ class CriticalPathInput:
             waits = joins.with_more(recorded).with_more(sampled)
             return _ordered_calls(*_with_joins(calls, waits))
 
-        self._calls = with_waits()
-        self._calls_of_last_turns = cache(lambda: with_waits(self._last_turns().rows))
+        takes_turns = interleaved_ops(index).any()
+        self._timers = timer_joins(index, threads, self._idle_times() if takes_turns else {})
+        self._calls_without_timers = with_waits()
+        self._calls = self._with_timers(self._calls_without_timers)
+        self._calls_of_last_turns = cache(
+            lambda: self._with_timers(with_waits(self._last_turns().rows))
+        )
         parent = index.tree.parent.astype(np.int32)
         op_order = (row_order(threads.op_start), row_order(threads.op_end))
         self._ops: Columns = (
@@ -230,6 +239,8 @@ class CriticalPathInput:
     def idle_kinds(self) -> list[Idle]:
         """Ends that idle time of threads may have, besides a fixed time."""
         found: list[Idle] = []
+        if len(self._timers.start):
+            found.append("event loop")
         if len(self._exclusive().start):
             found.append("exclusive")
         if self._last_turns().rows.any():
@@ -246,9 +257,22 @@ class CriticalPathInput:
             found.append("until time")
         return [*found, *sorted(idle_ns, key=lambda number: -idle_ns[number])[:MAX_THREADS]]
 
+    def _with_timers(self, calls: Columns) -> Columns:
+        """Return the columns of calls with the waits of event loops for suspended ops."""
+        if not len(self._timers.start):
+            return calls
+        return _ordered_calls(*_with_joins(calls[:6], self._timers, OP))
+
+    def _calls_with(self, idle: Idle) -> Columns:
+        """Return the columns of the calls and of the waits that do not depend on idle time."""
+        if idle == "last turn":
+            return self._calls_of_last_turns()
+        has_timers = idle != "event loop" and not isinstance(idle, int)
+        return self._calls if has_timers else self._calls_without_timers
+
     def _with_idle(self, calls: Columns, idle: Idle) -> Columns:
         """Return the columns of calls with idle time of threads as further calls that wait."""
-        if idle in ("fixed", "queued", "last turn"):
+        if idle in ("fixed", "event loop", "queued", "last turn"):
             return calls
         if idle == "exclusive":
             joins, wait = self._exclusive(), THREAD
@@ -273,9 +297,7 @@ class CriticalPathInput:
         owners = Owners(owners.of_activities, of_calls, gone + 1)
         of_ops = np.insert(changes.of_ops, -1, np.uint8(len(changes.factors)))
         factors = np.append(changes.factors, [[0.0, 0.0, 0.0]], axis=0)
-        ops, calls, activities = self._owned(
-            owners, self._calls_of_last_turns() if idle == "last turn" else self._calls
-        )
+        ops, calls, activities = self._owned(owners, self._calls_with(idle))
         if len(changes.left_out.start):
             calls = self._with_calls_of(calls, changes.left_out, len(self._ops[0]) + gone)
         if len(changes.added_ns):

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     Intervals = tuple[IntArray, IntArray]
 
 _NONE = np.empty(0, np.int64)
-_WAKE_UP_NS = 500_000
+WAKE_UP_NS = 500_000
 """Time from the end of the work of a thread in which the event loop that it wakes goes on."""
 _NO_CHANCE = 3
-"""Least time between two ends of work in units of `_WAKE_UP_NS`: if work ends more often, it ends
+"""Least time between two ends of work in units of `WAKE_UP_NS`: if work ends more often, it ends
 just before anything else, too."""
 
 
@@ -79,13 +79,11 @@ def _wake_ups(waits: dict[int, Intervals], index: ProfileIndex, threads: Threads
             if other == number or not len(start):
                 continue
             part = _waited(start, end, *times_of.work(other))
-            last, count = np.full(len(start), -_WAKE_UP_NS - 1), np.zeros(len(start), np.int64)
+            last, count = np.full(len(start), -WAKE_UP_NS - 1), np.zeros(len(start), np.int64)
             ended = ~part.goes_on
             np.maximum.at(last, part.wait[ended], part.end[ended])
             np.add.at(count, part.wait[ended], 1)
-            is_woken = (end - last <= _WAKE_UP_NS) & (
-                end - start >= _NO_CHANCE * _WAKE_UP_NS * count
-            )
+            is_woken = (end - last <= WAKE_UP_NS) & (end - start >= _NO_CHANCE * WAKE_UP_NS * count)
             use = ended & is_woken[part.wait]
             found.append((_Waited(*(column[use] for column in part)), number, other))
     return _joins_of(found)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.names import CategoryColumn
 
-NO_WAIT, _LANE, _CONTEXT, _ALL, THREAD, _MARK, TIME = range(7)
+NO_WAIT, _LANE, _CONTEXT, _ALL, THREAD, _MARK, TIME, OP = range(8)
 """Kinds of waits of an API call, as the native core numbers them."""
 _NO_WORK = -2
 """Mark of an event before which nothing was launched on its stream."""

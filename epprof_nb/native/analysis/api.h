@@ -81,7 +81,8 @@ enum {
   EPPROF_WAIT_ALL = 3,
   EPPROF_WAIT_THREAD = 4,  // for the thread with the number `call_lane`, until the end of the call
   EPPROF_WAIT_MARK = 5,    // for the activities with the mark `call_lane`; -1: no activity
-  EPPROF_WAIT_TIME = 6     // until that time of the clock, however early the thread comes
+  EPPROF_WAIT_TIME = 6,    // until that time of the clock, however early the thread comes
+  EPPROF_WAIT_OP = 7       // as long as the op `call_lane` of the thread takes from its start
 };
 // Meaning of an event that a lane waits for, if it is not a mark.
 enum { EPPROF_UNKNOWN_WORK = -1, EPPROF_NO_WORK = -2 };

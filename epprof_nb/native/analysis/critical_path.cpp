@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/api.h"
@@ -48,6 +49,9 @@ class Sweep {
   Sweep(const epprof_path_input& in, bool keep_path)
       : in_(in), trace_(in, keep_path), threads_(in.threads), lanes_(in), call_distance_(in.calls) {
     for (Thread& thread : threads_) thread.time = in.start;
+    for (size_t call = 0; call < in.calls; call++) {
+      if (in.call_wait[call] == EPPROF_WAIT_OP) awaited_.try_emplace(in.call_lane[call]);
+    }
   }
 
   void run() {
@@ -96,6 +100,12 @@ class Sweep {
     int32_t waiting = 0;  // open calls that wait for a device
     bool has_begun = false;  // it has had an op
     std::vector<int32_t> calls;
+  };
+  // The thread of an op when the op began.
+  struct OpStart {
+    Distances<K> distance{};
+    int32_t point = -1;
+    bool is_known = false;
   };
   int64_t length_of(size_t a) const {
     if (in_.activity_length) return in_.activity_length[a];
@@ -170,6 +180,10 @@ class Sweep {
     advance(static_cast<size_t>(number), in_.op_start[op]);
     threads_[static_cast<size_t>(number)].op = static_cast<int32_t>(op);
     threads_[static_cast<size_t>(number)].has_begun = true;
+    if (auto found = awaited_.find(static_cast<int32_t>(op)); found != awaited_.end()) {
+      const Thread& thread = threads_[static_cast<size_t>(number)];
+      found->second = {thread.distance, thread.point, true};
+    }
   }
 
   void end_op(size_t op) {
@@ -227,6 +241,10 @@ class Sweep {
     }
     if (wait == EPPROF_WAIT_TIME) {
       wait_until(thread, call, end);
+      return;
+    }
+    if (wait == EPPROF_WAIT_OP) {
+      wait_for_op(thread, in_.call_lane[call], end);
       return;
     }
     Done<K> done;
@@ -290,6 +308,19 @@ class Sweep {
     if (length > 0 && distance[0] > thread.distance[0]) {
       thread.point = trace_.add_point(end, length, trace_.point_of_call(call), -1, Step::kHost,
                                       thread.op);
+    }
+    take_longer(thread.distance, distance);
+  }
+
+  // A thread did nothing until an op went on that was suspended, as by a timer.
+  void wait_for_op(Thread& thread, int32_t op, int64_t end) {
+    const OpStart& start = awaited_[op];
+    int64_t length = end - in_.op_start[op];
+    if (!start.is_known || length < 0) return;
+    Distances<K> distance = start.distance;
+    extend(distance, length, op, EPPROF_HOST);
+    if (distance[0] > thread.distance[0]) {
+      thread.point = trace_.add_point(end, length, start.point, -1, Step::kHost, op);
     }
     take_longer(thread.distance, distance);
   }
@@ -384,6 +415,7 @@ class Sweep {
   std::vector<Thread> threads_;
   Lanes<K> lanes_;
   std::vector<Distances<K>> call_distance_;
+  std::unordered_map<int32_t, OpStart> awaited_;
   Distances<K> longest_{};
   int32_t last_point_ = -1, last_activity_ = -1;
 };
