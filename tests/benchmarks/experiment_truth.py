@@ -8,8 +8,8 @@ Ten steps of known truth (`tests.benchmarks.shared.known_truth`), and models if 
 installed, each with several random durations. An experiment predicts what the op ``changed`` would
 save if it took no time; then it is left out, in turns with the whole step. Fails if the truth is
 within the predicted interval, give or take the scatter of its own measurement, in less than nine of
-ten trials, or if the median error of the prediction is over 5 % of the step. Trials whose repeats scatter too much are refused; they are
-counted, and neither right nor wrong.
+ten trials, or if the median error of the prediction is over 5 % of the step. Trials whose repeats
+scatter too much are refused; they are counted, and neither right nor wrong.
 """
 
 from __future__ import annotations

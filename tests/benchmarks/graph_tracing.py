@@ -308,7 +308,7 @@ def switched_in_callback(part: Part) -> None:
 
 
 def windows(part: Part) -> None:
-    """Records off from the begin to the end of the launch of 31 in 32 replays, in callbacks."""
+    """Records off from the begin to the end of the launch of most replays, in callbacks."""
     device, cupti = part.device, part.cupti
     made, number, off = [], 0, ()
     for _ in range(2048):
@@ -323,11 +323,11 @@ def windows(part: Part) -> None:
         nonlocal number
         number += 1
         record(2 * number)
-        if number % 32:
+        if number % one_in:
             cupti.disable(*off)
 
     def left() -> None:
-        if number % 32:
+        if number % one_in:
             cupti.enable(*off)
         record(2 * number + 1)
 
@@ -336,13 +336,16 @@ def windows(part: Part) -> None:
     print(f"  without callbacks and records: {plain * 1e6:.1f} us", flush=True)
     cupti.on_graph_launches(entered, left)
     # Off: nothing to switch. The times of replays follow, not ratios.
-    for title, on, switched in (
-        ("events only", (), ()),
-        ("kernel records, all replays", every, ()),
-        ("copies' records only, all replays", (*COPIES, SYNCHRONIZATION), ()),
-        ("kernels switched, copies on", every, (KERNELS,)),
-        ("kernels and copies switched", every, (KERNELS, *COPIES)),
-        ("kernels switched, alone", (KERNELS,), (KERNELS,)),
+    for title, on, switched, one_in in (
+        ("events only", (), (), 1),
+        ("kernel records, all replays", every, (), 1),
+        ("copies' records only, all replays", (*COPIES, SYNCHRONIZATION), (), 1),
+        ("all but one in 32 without kernels", every, (KERNELS,), 32),
+        ("all but one in 64 without kernels", every, (KERNELS,), 64),
+        ("all but one in 256 without kernels", every, (KERNELS,), 256),
+        ("all but one in 64 without kernels and copies", every, (KERNELS, *COPIES), 64),
+        ("all but one in 64 without records of kernels alone", (KERNELS,), (KERNELS,), 64),
+        ("events only, again", (), (), 1),
     ):
         cupti.enable(*on)
         off, number = switched, 0
