@@ -310,7 +310,7 @@ def switched_in_callback(part: Part) -> None:
 def windows(part: Part) -> None:
     """Records off from the begin to the end of the launch of most replays, in callbacks."""
     device, cupti = part.device, part.cupti
-    made, number, off = [], 0, ()
+    made, number, off, one_in = [], 0, (), 1
     for _ in range(2048):
         event = c_void_p()
         check(device.driver.cuEventCreate(byref(event), 0))
@@ -336,7 +336,7 @@ def windows(part: Part) -> None:
     print(f"  without callbacks and records: {plain * 1e6:.1f} us", flush=True)
     cupti.on_graph_launches(entered, left)
     # Off: nothing to switch. The times of replays follow, not ratios.
-    for title, on, switched, one_in in (
+    for title, on, switched, replays in (
         ("events only", (), (), 1),
         ("kernel records, all replays", every, (), 1),
         ("copies' records only, all replays", (*COPIES, SYNCHRONIZATION), (), 1),
@@ -348,7 +348,7 @@ def windows(part: Part) -> None:
         ("events only, again", (), (), 1),
     ):
         cupti.enable(*on)
-        off, number = switched, 0
+        off, number, one_in = switched, 0, replays
         found = [part.seconds() for _ in range(part.rounds)]
         cupti.disable(*on)
         device.synchronize()
