@@ -85,7 +85,7 @@ def test_threads_with_all_shapes_of_calls():
     def program(done):
         run_threads([lambda n=n: everything(done, n) for n in range(THREADS)])
 
-    found = Sampled(program, needed=40 * FACTOR, threads=THREADS)
+    found = Sampled(program, needed=20 * FACTOR, threads=THREADS)
     frames = check(found)
     assert len(set(found.thread.tolist())) >= THREADS
     assert len(frames) > 50
@@ -212,7 +212,7 @@ def child_samples_itself():
 
 def test_children_of_a_fork_take_their_own_samples():
     def program(done):
-        codes.extend(child_samples_itself() for _ in range(10 * FACTOR))
+        codes.extend(child_samples_itself() for _ in range(5 * FACTOR))
         spin(done)
 
     codes = []
@@ -237,7 +237,7 @@ def test_a_fork_beside_threads_that_come_and_go():
 
         thread = threading.Thread(target=come_and_go)
         thread.start()
-        codes.extend(child_samples_itself() for _ in range(10 * FACTOR))
+        codes.extend(child_samples_itself() for _ in range(5 * FACTOR))
         ended.set()
         thread.join()
         spin(done)
@@ -282,7 +282,7 @@ os._exit(3)
 
 
 def test_processes_that_end_without_a_word_while_threads_are_sampled():
-    for _ in range(5 * FACTOR):
+    for _ in range(2 * FACTOR):
         done = run_python(_EIGHT_THREADS + ENDS_AT_ONCE)
         assert (done.returncode, done.stdout) == (3, "sampled"), done.stderr
 
@@ -294,7 +294,7 @@ def step(number):
     if number == 100:
         os.kill(os.getpid(), signal.SIGINT)
     return sum(range(100_000))
-for _ in range(20):
+for _ in range(6):
     try:
         with epprof_nb.profile() as prof:
             number = 0
@@ -367,7 +367,7 @@ print("done")
 
 
 def test_the_interpreter_ends_while_threads_are_sampled():
-    for _ in range(5 * FACTOR):
+    for _ in range(2 * FACTOR):
         done = run_python(_EIGHT_THREADS + ENDS)
         assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 

@@ -9,7 +9,7 @@ from epprof_nb.recording.session.service import service
 from tests.helpers.threads import run_all
 from tests.stress import FACTOR
 
-THREADS, ROUNDS = 8, 25
+THREADS, ROUNDS = 8, 10
 
 
 def test_every_thread_finds_its_own_work_in_its_sessions():
