@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import shutil
 
-import nbformat
 import numpy as np
 import pytest
 
@@ -19,6 +18,8 @@ KERNEL, COPY = (0, 114, 178), (230, 159, 0)
 @pytest.fixture(scope="module")
 def notebook(profile):
     """A notebook with one output: the known profile's."""
+    import nbformat
+
     data = profile.timeline().mimebundle()
     output = nbformat.v4.new_output("display_data", data=data)
     cell = nbformat.v4.new_code_cell("View(profile)", execution_count=1, outputs=[output])

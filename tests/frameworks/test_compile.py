@@ -13,8 +13,6 @@ import epprof_nb
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402 - torch may be missing
-from torch._dynamo.testing import CompileCounter  # noqa: E402
-from torch._dynamo.utils import CompilationMetrics  # noqa: E402
 
 from tests.frameworks.layers import names_of  # noqa: E402
 from tests.frameworks.notes import notes_of  # noqa: E402
@@ -34,6 +32,8 @@ class Block(nn.Module):
 
 @pytest.fixture
 def counter():
+    from torch._dynamo.testing import CompileCounter  # takes two seconds, which most workers save
+
     torch._dynamo.reset()
     yield CompileCounter()
     torch._dynamo.reset()
@@ -82,6 +82,8 @@ def test_a_compiled_module_has_the_class_of_the_module_in_it(named, counter):
 
 
 def test_a_recompilation_has_its_reason(named, counter):
+    from torch._dynamo.utils import CompilationMetrics
+
     model = torch.compile(Block(), backend=counter, dynamic=False)
     named(model=model)
     with epprof_nb.profile() as prof:

@@ -11,8 +11,6 @@ import epprof_nb
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402 - torch may be missing
-from torch._dynamo.utils import counters  # noqa: E402
-from torch._inductor.codecache import PyCodeCache  # noqa: E402
 
 from epprof_nb.recording.torch import inductor_origins  # noqa: E402
 from tests.frameworks.layers import names_of  # noqa: E402
@@ -129,6 +127,8 @@ def test_a_compiled_function_and_the_models_that_it_gets(named):
 
 
 def test_code_is_the_original_after_a_profile(named):
+    from torch._inductor.codecache import PyCodeCache  # takes long, which most workers save
+
     model = torch.compile(Block())
     named(model=model)
     model(torch.ones(2, 4))
@@ -141,6 +141,9 @@ def test_code_is_the_original_after_a_profile(named):
 
 
 def test_code_from_the_cache_on_disk(named, cache):
+    from torch._dynamo.utils import counters
+    from torch._inductor.codecache import PyCodeCache
+
     model, values = Block(), torch.ones(2, 4)
     named(model=model)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_client.manager import AsyncKernelManager, KernelManager
-from nbclient import NotebookClient
 from traitlets.config import Config
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ def run_notebook(
     notebook: NotebookNode, *, cwd: Path, timeout_s: float, kernel_name: str = "python3"
 ) -> None:
     """Run a notebook's cells in a new kernel, and add the outputs to the notebook."""
+    from nbclient import NotebookClient  # its imports take two seconds, which most workers save
+
     with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
         manager = AsyncKernelManager(
             config=_OVER_SOCKETS, connection_file=_connection_file(folder), kernel_name=kernel_name

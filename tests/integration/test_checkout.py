@@ -12,7 +12,6 @@ import venv
 from importlib.util import find_spec
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from epprof_nb import _native
@@ -89,6 +88,8 @@ def test_python_started_in_the_root_imports_the_native_module(clone, python, mon
 def test_a_kernel_started_in_the_checkout_profiles_a_cell(
     clone, python, folder, tmp_path, monkeypatch
 ):
+    import nbformat
+
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     kernel = tmp_path / "kernels" / "clone" / "kernel.json"

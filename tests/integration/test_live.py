@@ -5,11 +5,8 @@ from __future__ import annotations
 import io
 import threading
 
-import nbformat
 import numpy as np
 import pytest
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 
 import epprof_nb
 from epprof_nb import host
@@ -239,6 +236,10 @@ def progress_in(messages):
 
 @pytest.mark.parametrize("ending", ["x = 1", "1 / 0"])
 def test_a_saved_notebook_holds_nothing_of_the_progress(ending, tmp_path):
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
     seen = tmp_path / "seen"
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(seen)!r}).exists():\n"
     code = f"{WORK}{wait}    time.sleep(0.05)\nprint('done')\n{ending}"

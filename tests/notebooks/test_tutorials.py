@@ -7,12 +7,11 @@ The documentation executes them too. ``EPPROF_EXECUTED_NOTEBOOKS`` is the folder
 import os
 from importlib.util import find_spec
 
-import nbformat
 import pytest
 
 from tests.helpers.jupyter_kernels import run_notebook
 from tests.paths import ROOT
-from tests.tools.store_tutorial_outputs import CODE, code_hash
+from tests.tools.store_tutorial_outputs import CODE, code_hash, read
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -21,7 +20,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 def executed(request):
     if "pytorch" in request.param.stem and find_spec("torch") is None:
         pytest.skip("needs PyTorch; tests.run_matrix runs it")
-    notebook = nbformat.read(request.param, as_version=4)
+    notebook = read(request.param)
     folder = os.environ.get("EPPROF_EXECUTED_NOTEBOOKS")
     if folder:
         from jupyter_cache import get_cache
@@ -105,14 +104,14 @@ def test_words_leave_to_the_tables_what_a_machine_decides():
         "shows no difference", "The device is busy nearly all", "Two findings name this line",
     )  # fmt: skip
     for path in NOTEBOOKS:
-        cells = nbformat.read(path, as_version=4).cells
+        cells = read(path).cells
         text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
         assert not [claim for claim in claims if claim in text], path.name
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_outputs_are_stored_with_the_code_they_belong_to(path):
-    stored = nbformat.read(path, as_version=4)
+    stored = read(path)
     again = "run: python -m tests.tools.store_tutorial_outputs"
     assert stored.metadata.get(CODE) == code_hash(stored), again
     profiled = [

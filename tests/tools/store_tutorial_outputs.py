@@ -16,7 +16,6 @@ from base64 import b64decode, b64encode
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import nbformat
 from PIL import Image
 
 from tests.helpers.jupyter_kernels import run_notebook
@@ -82,8 +81,17 @@ def _smaller(png: str) -> str:
     return b64encode(written.getvalue()).decode()
 
 
+def read(path: Path) -> NotebookNode:
+    """Read a notebook."""
+    import nbformat  # takes two seconds, which most workers of pytest save
+
+    return nbformat.read(path, as_version=4)
+
+
 def main(names: list[str]) -> None:
     """Store the outputs of the tutorials whose file names begin with one of `names`, or of all."""
+    import nbformat
+
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same device everywhere
     for path in NOTEBOOKS:
         if names and not path.name.startswith(tuple(names)):
@@ -91,7 +99,7 @@ def main(names: list[str]) -> None:
         if missing := needs(path):
             print(f"{path.name}: left as it is, because {missing} is not installed")
             continue
-        notebook = nbformat.read(path, as_version=4)
+        notebook = read(path)
         run_notebook(notebook, cwd=path.parent, timeout_s=600)
         reduce(notebook)
         nbformat.write(notebook, path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import nbformat
 import pytest
 
 from tests.browser.helpers.compared import LOADER, comparison, holds_the_table_alone, is_drawn
@@ -18,6 +17,8 @@ SHOW = "from tests.browser.helpers.compared import comparison\ncomparison()"
 @pytest.fixture
 def untrusted(opened, lab):
     """The comparison in JupyterLab, as the output of a notebook that it does not trust."""
+    import nbformat
+
     data = comparison()._repr_mimebundle_()
     output = nbformat.v4.new_output("display_data", data=data)
     cell = nbformat.v4.new_code_cell("compare(old, new)", execution_count=1, outputs=[output])

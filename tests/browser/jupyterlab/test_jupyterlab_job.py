@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import nbformat
 import numpy as np
 import pytest
 
@@ -43,6 +42,8 @@ def test_a_notebook_shows_strips_that_follow_its_theme(in_jupyterlab):
 
 
 def test_a_notebook_that_is_not_trusted_shows_a_picture_and_the_table(opened, lab):
+    import nbformat
+
     data = job_view(4, absent=[(4, "started before")]).mimebundle()
     output = nbformat.v4.new_output("display_data", data=data)
     cell = nbformat.v4.new_code_cell("job", execution_count=1, outputs=[output])
