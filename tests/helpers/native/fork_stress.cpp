@@ -55,7 +55,7 @@ int main() {
     });
   }
   int failed = 0;
-  for (int fork_number = 0; fork_number < 100 && !failed; fork_number++) {
+  for (int fork_number = 0; fork_number < 50 && !failed; fork_number++) {
     usleep(1000);
     pid_t pid = fork();
     if (pid == 0) {
