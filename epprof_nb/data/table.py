@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from epprof_nb.data.op_args import parsed
 from epprof_nb.data.schema import MISSING, MISSING_DELTA, Kind, TableSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -36,6 +37,25 @@ FILL: dict[Kind, int | bool] = {
 _FILL_BYTES = {kind: dtype.type(FILL[kind]).tobytes() for kind, dtype in STORAGE.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A column of numbers that a table computes when it is first read: few readers need it."""
+
+    length: int
+    compute: Callable[[], npt.NDArray[Any]]
+
+    def __len__(self) -> int:
+        return self.length
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the column in bytes, once it is computed."""
+        return self.length * np.dtype(np.int64).itemsize
+
+
+Values: TypeAlias = npt.NDArray[Any] | CategoryColumn | Deferred
+
+
 class Table:
     """Columns of one length that conform to a `TableSchema`.
 
@@ -44,10 +64,10 @@ class Table:
     schema
         The columns and their kinds.
     columns
-        Column name to NumPy array, or to `CategoryColumn` for kinds ``name`` and ``args``; for
-        ``args`` the categories are JSON objects. Other columns of the schema are filled: ids,
-        deltas and names with missing values, numbers with 0. These are read-only and need no
-        memory per row.
+        Column name to NumPy array or `Deferred`, or to `CategoryColumn` for kinds ``name`` and
+        ``args``; for ``args`` the categories are JSON objects. Other columns of the schema are
+        filled: ids, deltas and names with missing values, numbers with 0. These are read-only and
+        need no memory per row, like arrays of `numpy.broadcast_to`.
 
     Raises
     ------
@@ -61,7 +81,7 @@ class Table:
     def __init__(
         self,
         schema: TableSchema,
-        columns: Mapping[str, npt.NDArray[Any] | CategoryColumn] | None = None,
+        columns: Mapping[str, Values] | None = None,
     ) -> None:
         given = dict(columns or {})
         unknown = set(given) - set(schema.names)
@@ -74,7 +94,7 @@ class Table:
         self._frame: pd.DataFrame | None = None
         self._length = lengths.pop() if lengths else 0
         self._absent = frozenset(schema.names) - set(given)
-        self._columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {}
+        self._columns: dict[str, Values] = {}
         for column in schema.columns:
             values = given.get(column.name)
             is_names = column.kind in ("name", "args")
@@ -86,8 +106,8 @@ class Table:
                 )
                 self._columns[column.name] = CategoryColumn(filled, ()) if is_names else filled
             elif not is_names:
-                self._columns[column.name] = _numbers(
-                    values, f"{schema.name}.{column.name}", column.kind
+                self._columns[column.name] = (
+                    values if isinstance(values, Deferred) else _numbers(values, schema, column)
                 )
             elif isinstance(values, CategoryColumn):
                 self._columns[column.name] = values
@@ -102,6 +122,9 @@ class Table:
         values = self._columns[name]
         if isinstance(values, CategoryColumn):
             raise TypeError(f"column {name} holds names; use Table.names({name!r})")
+        if isinstance(values, Deferred):
+            values = _numbers(values.compute(), self.schema, self.schema.column(name))
+            self._columns[name] = values
         return values
 
     def names(self, name: str) -> CategoryColumn:
@@ -125,7 +148,7 @@ class Table:
         mask: npt.NDArray[np.bool_] = values != FILL[kind]
         return mask
 
-    def _present(self) -> dict[str, npt.NDArray[Any] | CategoryColumn]:
+    def _present(self) -> dict[str, Values]:
         return {n: values for n, values in self._columns.items() if n not in self._absent}
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Table:
@@ -133,7 +156,7 @@ class Table:
         return Table(
             self.schema,
             {
-                name: values.take(rows) if isinstance(values, CategoryColumn) else values[rows]
+                name: values.take(rows) if isinstance(values, CategoryColumn) else self[name][rows]
                 for name, values in self._present().items()
             },
         )
@@ -145,7 +168,7 @@ class Table:
             return self
         return self.take(np.argsort(start, kind="stable"))
 
-    def replace(self, **columns: npt.NDArray[Any] | CategoryColumn) -> Table:
+    def replace(self, **columns: Values) -> Table:
         """Return the table with some columns replaced."""
         return Table(self.schema, {**self._present(), **columns})
 
@@ -196,6 +219,7 @@ class Table:
                         if derived.source == column.name:
                             data[derived.name] = _categorical(self.names(derived.name))
                 continue
+            values = self[column.name]
             if copy or not values.flags.writeable:
                 values = values.copy()
             if column.kind in ("id", "row", "delta"):
@@ -224,17 +248,21 @@ def _categorical(names: CategoryColumn) -> pd.Categorical:
     return pd.Categorical.from_codes(compact.codes, dtype=dtype)
 
 
-def _numbers(values: npt.NDArray[Any] | CategoryColumn, name: str, kind: Kind) -> npt.NDArray[Any]:
+def _numbers(
+    values: npt.NDArray[Any] | CategoryColumn, schema: TableSchema, column: Column
+) -> npt.NDArray[Any]:
     """Convert values to their stored dtype; fractions are an error."""
-    array = np.asarray(values)
+    array, stored = np.asarray(values), STORAGE[column.kind]
     # An empty list becomes an array of floats, which is fine.
     fits = array.dtype.kind in "biu" or not array.size
     if array.ndim != 1 or not fits:
         raise ValueError(
-            f"column {name} must be one-dimensional {STORAGE[kind]}, "
+            f"column {schema.name}.{column.name} must be one-dimensional {stored}, "
             f"not {array.ndim}-dimensional {array.dtype}"
         )
-    return np.ascontiguousarray(array, STORAGE[kind])
+    if array.dtype == stored and array.strides == (0,):
+        return array  # one value for all rows
+    return np.ascontiguousarray(array, stored)
 
 
 def row_bytes(columns: Iterable[Column]) -> int:

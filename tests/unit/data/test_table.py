@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, MISSING_DELTA, OPS, TABLES
-from epprof_nb.data.table import Table, concat
+from epprof_nb.data.table import Deferred, Table, concat
 
 NAMES = st.lists(st.none() | st.text(max_size=3), max_size=12)
 
@@ -193,6 +193,49 @@ def test_nbytes_counts_every_column():
     table = Table(API_CALLS, {"start_ns": np.zeros(10, np.int64)})
     assert table.nbytes == 10 * 8
     assert table.replace(name=CategoryColumn.of(["a"] * 10)).nbytes == 10 * (8 + 4)
+
+
+def test_a_deferred_column_is_computed_once_and_only_when_it_is_read():
+    computed = []
+
+    def compute():
+        computed.append("grid_x")
+        return np.array([4, 5, 6], np.int32)
+
+    columns = {"start_ns": np.arange(3), "grid_x": Deferred(3, compute)}
+    table = Table(ACTIVITIES, columns)
+    assert (len(table), table.nbytes) == (3, 48)
+    table = table.replace(end_ns=np.arange(3) + 1)
+    assert not table.is_absent("grid_x")
+    assert computed == []
+    assert table["grid_x"].tolist() == table["grid_x"].tolist() == [4, 5, 6]
+    assert table["grid_x"].dtype == np.int64
+    assert computed == ["grid_x"]
+
+
+@pytest.mark.parametrize("rows", [slice(1, 3), np.array([2, 1])])
+def test_deferred_columns_are_like_others(rows):
+    values = np.array([4, 5, 6])
+    deferred, plain = (
+        Table(ACTIVITIES, {"start_ns": np.arange(3), "grid_x": grid_x})
+        for grid_x in (Deferred(3, values.copy), values)
+    )
+    pd.testing.assert_frame_equal(deferred.take(rows).to_frame(), plain.take(rows).to_frame())
+    pd.testing.assert_frame_equal(
+        concat([deferred, plain]).to_frame(), concat([plain, plain]).to_frame()
+    )
+    pd.testing.assert_frame_equal(deferred.to_frame(), plain.to_frame())
+
+
+def test_a_deferred_column_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="differ in length"):
+        Table(ACTIVITIES, {"start_ns": np.arange(3), "grid_x": Deferred(2, list)})
+
+
+def test_one_value_for_all_rows_needs_no_memory_per_row():
+    table = Table(ACTIVITIES, {"start_ns": np.arange(3), "grid_x": np.broadcast_to(7, 3)})
+    assert table["grid_x"].strides == (0,)
+    assert table.to_frame()["grid_x"].tolist() == [7, 7, 7]
 
 
 def test_columns_left_out_need_no_memory_per_row():
