@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import struct
 import threading
+from array import array
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,30 +32,21 @@ EVENT_RECORD = _native.intern("hostEventRecord")
 MALLOC = _native.intern("hostMalloc")
 FREE = _native.intern("hostFree")
 
-NO_EVENT = (MISSING, MISSING, MISSING, MISSING)
-"""Columns of an event for activities that wait for none."""
-
 NOT_LAUNCHED = (MISSING, MISSING, MISSING)
 """Grid and block of activities that are not kernels."""
 
-
-def _row(*names: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in names])
-
-
-_FIRST = ("kind", "name", "stream_id", "start_ns", "end_ns", "correlation_id")
-SHORT_ROW = _row(*_FIRST)
-"""Row of an activity without the other columns: most are kernels without grid and block."""
-ACTIVITY_ROW = _row(
-    *_FIRST, "bytes", "copy_kind", "src_kind", "dst_kind",
-    "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
-    "graph_id", "graph_node_id", "event_correlation_id", "event_context_id", "event_stream_id",
-    "event_source",
+PROPERTIES = (
+    "kind", "name", "stream_id", "bytes", "copy_kind", "src_kind", "dst_kind",
+    "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "graph_id", "graph_node_id",
+    "event_stream_id", "event_context_id", "event_source",
 )  # fmt: skip
-MEMORY_ROW = _row("operation", "memory_kind", "address", "bytes", "time_ns", "correlation_id")
+"""Columns in which many activities are equal. The log has the number of each one's values."""
+
+MEMORY_ROW = np.dtype([
+    (name, np.int64)
+    for name in ("operation", "memory_kind", "address", "bytes", "time_ns", "correlation_id")
+])  # fmt: skip
 # A packed row takes a sixth of the memory of a tuple and converts to columns without a loop.
-_pack_short = struct.Struct(f"={len(_FIRST)}q").pack
-_pack_activity = struct.Struct(f"={len(ACTIVITY_ROW.names or ())}q").pack
 _pack_memory = struct.Struct(f"={len(MEMORY_ROW.names or ())}q").pack
 
 
@@ -81,11 +73,6 @@ class Activity(NamedTuple):
     graph_id: int = MISSING
     graph_node_id: int = MISSING
     event: RecordedEvent | None = None
-
-
-_AFTER_STREAM = Activity._fields.index("stream_id") + 1
-_SHORT = Activity("", "", 0)[_AFTER_STREAM:]
-"""Other properties of an activity that has a `SHORT_ROW`."""
 
 
 class Call:
@@ -126,12 +113,15 @@ _NO_CALL = _NoCall()
 
 
 class Drained(NamedTuple):
-    """Rows taken from the log; name columns index `names`, with -1 for missing."""
+    """Columns and rows taken from the log, and what their numbers stand for."""
 
-    short: npt.NDArray[Any]
-    activities: npt.NDArray[Any]
+    activities: dict[str, npt.NDArray[Any]]
+    """Columns of one length; ``properties`` is the number of their tuple in `properties`."""
+    properties: list[tuple[Any, ...]]
+    """Values of the columns `PROPERTIES`."""
     memory: npt.NDArray[Any]
     names: tuple[str, ...]
+    """Names of the columns of `memory`."""
     dropped: int
 
 
@@ -149,8 +139,13 @@ class Log:
         self._empty()
 
     def _empty(self) -> None:
-        self._short = bytearray()
-        self._activities = bytearray()
+        # Columns need no conversion, and a tuple per row would take six times the memory.
+        self._activities = {
+            "properties": array("i"), "start_ns": array("q"), "end_ns": array("q"),
+            "correlation_id": array("q"), "event_correlation_id": array("q"),
+        }  # fmt: skip
+        self._append = tuple(column.append for column in self._activities.values())
+        self._properties: dict[tuple[Any, ...], int] = {}
         self._allocations = bytearray()
         self._names: dict[str, int] = {}
         self._dropped = 0
@@ -181,8 +176,11 @@ class Log:
         """Take the rows written since the last call."""
         with self._lock:
             taken = Drained(
-                np.frombuffer(self._short, SHORT_ROW),
-                np.frombuffer(self._activities, ACTIVITY_ROW),
+                {
+                    name: np.frombuffer(values, values.typecode)
+                    for name, values in self._activities.items()
+                },
+                list(self._properties),
                 np.frombuffer(self._allocations, MEMORY_ROW),
                 tuple(self._names),
                 self._dropped,
@@ -207,20 +205,20 @@ class Log:
         with self._lock:
             if not self._admit_record():
                 return
-            code = self._code
-            if activity[_AFTER_STREAM:] == _SHORT:
-                self._short += _pack_short(
-                    code(activity.kind), code(activity.name), activity.stream_id,
-                    start_ns, end_ns, activity.correlation_id,
-                )  # fmt: skip
-            else:
-                self._activities += _pack_activity(
-                    code(activity.kind), code(activity.name), activity.stream_id,
-                    start_ns, end_ns, activity.correlation_id, activity.bytes,
-                    code(activity.copy_kind), code(activity.src_kind), code(activity.dst_kind),
-                    *activity.grid, *activity.block, activity.graph_id, activity.graph_node_id,
-                    *self._event_columns(activity.event),
-                )  # fmt: skip
+            event = activity.event
+            properties = (
+                activity.kind, activity.name, activity.stream_id, activity.bytes,
+                activity.copy_kind, activity.src_kind, activity.dst_kind,
+                *activity.grid, *activity.block, activity.graph_id, activity.graph_node_id,
+                *((MISSING, MISSING, None) if event is None
+                  else (event.stream_id, CONTEXT_ID, "exact")),
+            )  # fmt: skip
+            number, start, end, correlation, event_correlation = self._append
+            number(self._properties.setdefault(properties, len(self._properties)))
+            start(start_ns)
+            end(end_ns)
+            correlation(activity.correlation_id)
+            event_correlation(MISSING if event is None else event.correlation_id)
 
     def add_memory(self, operation: str, address: int, nbytes: int, correlation_id: int) -> None:
         """Record an allocation or release at the current time, if memory is recorded."""
@@ -240,13 +238,8 @@ class Log:
         self._dropped += 1
         return False
 
-    def _event_columns(self, event: RecordedEvent | None) -> tuple[int, int, int, int]:
-        if event is None:
-            return NO_EVENT
-        return event.correlation_id, CONTEXT_ID, event.stream_id, self._code("exact")
-
-    def _code(self, name: str | None) -> int:
-        return MISSING if name is None else self._names.setdefault(name, len(self._names))
+    def _code(self, name: str) -> int:
+        return self._names.setdefault(name, len(self._names))
 
 
 LOG = Log()

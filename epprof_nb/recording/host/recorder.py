@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.chunks import chunks
 from epprof_nb.core.python_kernel_log import KERNELS
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import ACTIVITIES, MEMORY, MISSING, TableSchema
-from epprof_nb.data.table import Table
+from epprof_nb.data.schema import ACTIVITIES, MEMORY, MISSING
+from epprof_nb.data.table import Deferred, Table
 from epprof_nb.host._copies import copy_activity
-from epprof_nb.host._log import LOG, Activity
+from epprof_nb.host._log import LOG, PROPERTIES, Activity, Drained
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
 from epprof_nb.recording.host import ep_graphs
 from epprof_nb.recording.recorder import RecordedGraphs, Recorder, RecorderOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from epprof_nb.core.options import Options
     from epprof_nb.core.python_kernel_log import KernelRun
-
-
-_PART = 1 << 12
-"""Rows whose columns are copied together."""
+    from epprof_nb.data.table import Values
 
 
 class HostRecorder(Recorder):
@@ -64,8 +59,8 @@ class HostRecorder(Recorder):
         rows = LOG.drain()
         graphs = KERNELS.graphs()
         return RecorderOutput(
-            activities=_table(ACTIVITIES, (rows.short, rows.activities), rows.names),
-            memory=_table(MEMORY, (rows.memory,), rows.names),
+            activities=_activities(rows),
+            memory=_memory(rows),
             dropped=rows.dropped + dropped,
             graphs=RecordedGraphs(
                 ep_graphs.nodes(graphs),
@@ -97,57 +92,53 @@ def _activity(run: KernelRun) -> Activity:
     return activity._replace(graph_id=run.graph_id, graph_node_id=run.graph_node_id)
 
 
-def _table(schema: TableSchema, parts: Sequence[npt.NDArray[Any]], names: tuple[str, ...]) -> Table:
-    found = _columns(parts)
-    columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
-        name: CategoryColumn.from_ids(values, names)
-        if schema.column(name).kind == "name"
-        else values
-        for name, values in found.items()
+def _activities(drained: Drained) -> Table:
+    rows = drained.activities
+    _sort(rows)
+    number, start, end = rows["properties"], rows["start_ns"], rows["end_ns"]
+    columns: dict[str, Values] = {
+        "start_ns": start,
+        "end_ns": end,
+        "duration_ns": end - start,
+        "correlation_id": rows["correlation_id"],
+        **_of_device(len(start)),
     }
-    count = sum(map(len, parts))
-    columns["device_id"] = np.full(count, HOST_DEVICE_ID)
-    columns["context_id"] = np.full(count, CONTEXT_ID)
-    if "start_ns" in found:
-        columns["duration_ns"] = found["end_ns"] - found["start_ns"]
-    return Table(schema, columns)
-
-
-def _columns(parts: Sequence[npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of rows of several types, by start time if they have one.
-
-    A type may lack some columns. Columns in which no row has a value are left out.
-    """
-    count = sum(map(len, parts))
-    columns: dict[str, npt.NDArray[Any]] = {}
-    begin = 0
-    for rows in parts:
-        names = rows.dtype.names or ()
-        # A part of the rows stays in the processor's cache while its columns are copied.
-        for chunk in chunks(len(rows), _PART):
-            part, at = rows[chunk], slice(begin + chunk.start, begin + chunk.stop)
-            for name in names:
-                if name not in columns and (part[name] != MISSING).any():
-                    columns[name] = np.empty(count, np.int64)
-                    columns[name][: at.start] = MISSING
-                if name in columns:
-                    columns[name][at] = part[name]
-        end = begin + len(rows)
-        for name in columns.keys() - set(names):
-            columns[name][begin:end] = MISSING
-        begin = end
-    if "start_ns" in columns:
-        _sort(columns)
-    return columns
+    if (rows["event_correlation_id"] != MISSING).any():
+        columns["event_correlation_id"] = rows["event_correlation_id"]
+    for name, values in zip(PROPERTIES, zip(*drained.properties, strict=True), strict=False):
+        if ACTIVITIES.column(name).kind == "name":
+            column = CategoryColumn.of(values)
+            if column.categories:
+                columns[name] = column.take(number)
+        elif any(value != MISSING for value in values):
+            of_number = np.array(values, np.int64)
+            columns[name] = Deferred(len(number), partial(np.take, of_number, number))
+    return Table(ACTIVITIES, columns)
 
 
 def _sort(columns: dict[str, npt.NDArray[Any]]) -> None:
     """Sort the rows by start time in place, from the first one that is not in its place on."""
     start = columns["start_ns"]
-    if (start[1:] >= start[:-1]).all():
-        return
-    least_after = np.minimum.accumulate(start[::-1])[::-1][1:]
-    first = int(np.argmax(start[:-1] > least_after))
-    order = np.argsort(start[first:], kind="stable")
-    for values in columns.values():
-        values[first:] = values[first:][order]
+    is_earlier = start[1:] < start[:-1]
+    if is_earlier.any():
+        ascending = int(is_earlier.argmax()) + 1
+        first = int(np.searchsorted(start[:ascending], start[ascending:].min(), side="right"))
+        order = np.argsort(start[first:], kind="stable")
+        for values in columns.values():
+            values[first:] = values[first:][order]
+
+
+def _memory(drained: Drained) -> Table:
+    rows = drained.memory
+    columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
+        name: CategoryColumn.from_ids(rows[name], drained.names)
+        if MEMORY.column(name).kind == "name"
+        else rows[name]
+        for name in rows.dtype.names or ()
+    }
+    return Table(MEMORY, {**columns, **_of_device(len(rows))})
+
+
+def _of_device(count: int) -> dict[str, npt.NDArray[Any]]:
+    ids = {"device_id": HOST_DEVICE_ID, "context_id": CONTEXT_ID}
+    return {name: np.broadcast_to(np.int64(value), count) for name, value in ids.items()}

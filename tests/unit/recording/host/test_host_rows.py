@@ -1,9 +1,10 @@
-"""Rows of the host device's log: short ones of plain kernels, and those with more columns."""
+"""Rows of the host device's log: their order, and columns that only some of them have."""
 
 import pytest
 
 from epprof_nb.core.options import Options
-from epprof_nb.host._log import LOG, Activity
+from epprof_nb.host._log import LOG, Activity, RecordedEvent
+from epprof_nb.host.device import CONTEXT_ID
 from epprof_nb.recording.host.recorder import HostRecorder
 
 
@@ -50,6 +51,20 @@ def test_each_row_keeps_the_columns_that_others_lack(recorder):
     assert table["grid_y"].tolist() == [-1, -1, 5, -1]
     assert table.names("copy_kind").to_list() == [None, "HtoD", None, None]
     assert table["stream_id"].tolist() == [3] * 4
+
+
+def test_waits_for_events_keep_the_calls_that_recorded_them(recorder):
+    for number in (5, 6):
+        event = RecordedEvent(number, 8)
+        LOG.add(
+            Activity("synchronization", "wait", number + 10, 3, event=event), number, number + 1
+        )
+    LOG.add(kernel(1), 10, 12)
+    table = recorder.drain().activities
+    assert table["event_correlation_id"].tolist() == [5, 6, -1]
+    assert table["event_stream_id"].tolist() == [8, 8, -1]
+    assert table["event_context_id"].tolist() == [CONTEXT_ID, CONTEXT_ID, -1]
+    assert table.names("event_source").to_list() == ["exact", "exact", None]
 
 
 def test_a_log_of_nothing_gives_no_rows(recorder):
