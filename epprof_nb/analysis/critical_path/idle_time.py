@@ -6,13 +6,14 @@ keep a rate by waiting until a time of the clock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from epprof_nb.analysis.critical_path.columns import MAX_NS
 from epprof_nb.analysis.critical_path.sampled_joins import joins_of_waits
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import (
     EARLIEST,
     LATEST,
@@ -43,6 +44,8 @@ MAX_THREADS = 4
 """Number of threads, those with the most idle time, that are checked for waiting for work."""
 _IDLE = 8
 """A thread is idle between two samples if that time is this many times its processor time."""
+_TAIL, _MOSTLY = 4, 0.5
+"""Idle time ends with work that ends in its last quarter, if it does so in half of this time."""
 
 
 def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
@@ -62,7 +65,7 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
         events = np.sort(np.concatenate([ops["start_ns"][own], ops["end_ns"][own], *known]))
         events = events[np.diff(events, prepend=events[:1] - 1) != 0]  # faster than np.unique
         times = samples["start_ns"][rows], samples["processor_ns"][rows]
-        idle = _with_alike(_between(*times, events, known), index, own)
+        idle = _with_alike(_between(*times, events, known), index, own, known)
         if len(idle[0]):
             if number != threads.home:
                 is_open = open_times(index, own, np.zeros(len(threads.of_calls), np.bool_))
@@ -76,10 +79,11 @@ def _between(time: IntArray, used: IntArray, events: IntArray, known: Intervals)
     """Return the time between samples in which a thread was idle, up to the next of its events.
 
     Nothing tells when in the time between an event and the sample after it a thread was idle, nor
-    if it was beside a known wait.
+    if it was beside a long known wait.
     """
-    is_idle = np.diff(used) * _IDLE <= np.diff(time)
-    is_idle &= covered_between(*known, time[:-1], time[1:]) == 0
+    waited = covered_between(*known, time[:-1], time[1:])
+    is_idle = np.diff(used) * _IDLE <= np.diff(time) - waited
+    is_idle &= 2 * waited <= np.diff(time)
     start, end = time[:-1][is_idle], time[1:][is_idle]
     before = np.append(-MAX_NS, time)[:-2][is_idle]
     after = np.append(time, MAX_NS)[2:][is_idle]
@@ -92,28 +96,69 @@ def _between(time: IntArray, used: IntArray, events: IntArray, known: Intervals)
     )
 
 
-def _with_alike(idle: Intervals, index: ProfileIndex, own: BoolArray) -> Intervals:
-    """Return idle time with the ops whose names are those of ops that were idle.
+class _Pieces(NamedTuple):
+    """The time of a thread from each begin or end of an op to the next.
 
-    Samples may miss the execution of a short op, but not all of them.
+    Attributes
+    ----------
+    start, end
+        Ascending times.
+    kind
+        The same number for the time between events of the same names.
     """
+
+    start: IntArray
+    end: IntArray
+    kind: IntArray
+
+
+def _pieces(index: ProfileIndex, own: BoolArray) -> _Pieces:
     ops = index.profile.tables["ops"]
-    is_parent = np.zeros(len(ops) + 1, np.bool_)
-    is_parent[index.tree.parent] = True
-    rows = np.flatnonzero(own & ~is_parent[:-1])
-    start, end = ops["start_ns"][rows], ops["end_ns"][rows]
-    was_idle = 2 * covered_between(*idle, start, end) > end - start
-    names = ops.names("name").codes[rows]
-    alike = np.isin(names, names[was_idle])
+    times = np.append(ops["end_ns"][own], ops["start_ns"][own])
+    names = ops.names("name").codes[own].astype(np.int64)
+    order = np.argsort(times, kind="stable")  # at one time, ends come first
+    event = np.append(2 * names, 2 * names + 1)[order]
+    start, end = times[order][:-1], times[order][1:]
+    return _Pieces(start, end, group_codes(event[:-1], event[1:])[0])
+
+
+def _with_alike(
+    idle: Intervals, index: ProfileIndex, own: BoolArray, known: Intervals
+) -> Intervals:
+    """Return idle time with that between the same events of a thread's ops as other idle time.
+
+    Samples may miss a short time, such as the execution of an op, but not each time of its kind.
+    """
+    start, end, kind = _pieces(index, own)
+    free = end - start - covered_between(*known, start, end)
+    was_idle = np.zeros(len(kind), np.bool_)
+    was_idle[kind[2 * covered_between(*idle, start, end) > free]] = True
+    alike = was_idle[kind] & (free > 0)
     return union(np.append(idle[0], start[alike]), np.append(idle[1], end[alike]))
 
 
 def idle_joins(
     number: int, idle: dict[int, Intervals], index: ProfileIndex, threads: Threads
 ) -> Joins:
-    """Return the idle time of one thread as waits for the work of others that ends meanwhile."""
+    """Return the idle time of one thread as waits for the work of others that ends meanwhile.
+
+    Without the time between events after which it mostly does not end: the end of this work is a
+    coincidence.
+    """
+    own = threads.of_ops == number
+    start, end = idle[number]
+    pieces = _pieces(index, own)
+    kind = np.append(pieces.kind, -1)[np.searchsorted(pieces.start, start, side="right") - 1] + 1
+    of_others = threads.op_end[(threads.of_ops != MISSING) & ~own]
+    calls = index.profile.tables["api_calls"]["end_ns"][threads.of_calls != number]
+    ends = np.sort(np.append(of_others, calls))
+    last = np.append(ends, -MAX_NS)[np.searchsorted(ends, end, side="right") - 1]
+    ended = last >= end - (end - start) // _TAIL
+    length = (end - start).astype(np.float64)
+    share = np.bincount(kind, length * ended) / np.maximum(np.bincount(kind, length), 1)
+    use = share[kind] >= _MOSTLY
     none = np.empty(0, np.int64), np.empty(0, np.int64)
-    waits = dict.fromkeys(threads.numbers.tolist(), none) | {number: idle[number]}
+    waits = dict.fromkeys(threads.numbers.tolist(), none) | {number: (start[use], end[use])}
     return joins_of_waits(waits, index, threads)
 
 

@@ -64,6 +64,33 @@ def test_a_thread_that_asks_for_work_may_end_with_it():
     assert 660 <= high <= 680
 
 
+def test_time_between_the_same_ops_is_alike():
+    """A loop that asks twice whether a job is done; samples see it only the first time."""
+    jobs = ((0, 400), (400, 490))
+    ops = [op(10 + i, "job", start, end, thread_id=2 + i) for i, (start, end) in enumerate(jobs)]
+    ops += [
+        op(20 + i, "own", start, start + 60, 1) for i, (start, _) in enumerate((*jobs, (490,) * 2))
+    ]
+    prof = sampled(ops, [(0, 60), (400, 460), (490, 1_000)], every=60)
+    assert saving(prof, "job", 0.5)[2] == 200 + 30
+
+
+def test_idle_time_in_which_work_ends_by_chance_does_not_wait_for_it():
+    """A thread that sleeps in an op, and jobs that end at other times."""
+    ops = [op(10 + i, "sleep", 200 * i, 200 * i + 180, 1) for i in range(5)]
+    ops += [
+        op(20 + i, "job", start, start + 150, thread_id=2) for i, start in enumerate((0, 300, 555))
+    ]
+    assert saving(sampled(ops, []), "job") == (0, 0, 0)
+
+
+def test_a_thread_may_be_idle_beside_a_short_known_wait():
+    """Such as the wait for the begin of a thread, before which the loop asked for another one."""
+    ops = [op(2, "poll", 100, 800, 1), op(3, "job", 110, 790, thread_id=2)]
+    prof = sampled(ops, [(0, 100), (800, 1_000)], every=200, waits=[(1, 3, 400, 410)])
+    assert 650 <= saving(prof, "job")[2] <= 680
+
+
 def test_a_thread_that_works_waits_for_nothing():
     ops = [op(2, "own", 100, 800, 1), op(3, "job", 110, 790, thread_id=2)]
     prof = sampled(ops, [(0, 1_000)])
