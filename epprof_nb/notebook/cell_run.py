@@ -125,9 +125,13 @@ class CellRun:
         __tracebackhide__ = True
         self._warmed += 1
         self._warmup_times.mark()
+        if self._session is not None:
+            _native.uninterrupted(self._end_session)
         if self._warmed > self.request.warmup:
             return False
         self._runs += 1
+        if self._experiment is not None and self._warmed == 1:
+            self._record()  # for its profile, in case that this run fails
         self._mute()
         if self._interleaving is not None:
             self._run_baseline(self._interleaving, marked=False)
@@ -143,11 +147,17 @@ class CellRun:
                 return False
             self._repeats = 0
         self._repeat_times = added_time.RunTimes()
+        self._record(is_warmup=False)
+        self._mute()
+        return True
+
+    def _record(self, *, is_warmup: bool = True) -> None:
+        """Start the session; in a warm-up, without a progress bar."""
         try:
             _native.uninterrupted(self._start_session)
             if self._job is not None and self._session is not None:
                 self._job.begin()
-            if self.request.live and self._session is not None:
+            if self.request.live and self._session is not None and not is_warmup:
                 self._show_progress(self._session)
             if self._session is not None:
                 self._begin_code(self._session)
@@ -156,8 +166,6 @@ class CellRun:
                 f"profiling could not be started ({format_error(error)}). The code runs without "
                 "it. Run `epprof doctor` in a terminal to find out what is missing."
             )
-        self._mute()
-        return True
 
     def _mute(self) -> None:
         """Keep back the output of a run before the last one of an experiment."""
@@ -399,7 +407,10 @@ class CellRun:
         if self._experiment is None or self.profile is None:
             return
         if not self._experiment.has_begun:
-            warn("no experiment: the code of this cell ended before it.")
+            error = self.profile.info.get("error")
+            why = f"{error} ended the code" if error else "the code of this cell ended"
+            run = " in its first run, a warm-up" if not self._repeats else ""
+            warn(f"no experiment: {why}{run}.")
         elif "experiment" in self.profile.info:
             self.profile.info["experiment"]["runs"] = self._runs
 

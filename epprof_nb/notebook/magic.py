@@ -300,7 +300,9 @@ class ProfileMagics(Magics):
 
     def _warm_up(self) -> bool:
         __tracebackhide__ = True
-        return self.runs[-1].warm_up()
+        run = self.runs[-1]
+        run.cell.name = cell_name(self.shell)
+        return run.warm_up()
 
     def _repeat(self) -> bool:
         __tracebackhide__ = True

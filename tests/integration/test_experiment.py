@@ -45,7 +45,7 @@ def test_repeats_are_not_recorded_and_the_last_is_not_delayed(run, shell, shown,
     result = run(CELL.format(40, ""))
     prof = shell.user_ns["prof"]
     # A warm-up, the recorded repeat, those without and with delays, and the last one.
-    assert shell.user_ns["runs"] == [0, 1, *[0] * (BASE + 40 + 1)]
+    assert shell.user_ns["runs"] == [1, 1, *[0] * (BASE + 40 + 1)]
     assert result.result == BASE + 43
     assert prof.activities["name"].tolist().count("slow") == 1
     assert "repeat" not in prof.info
@@ -72,7 +72,7 @@ def test_an_unusual_recorded_repeat_is_recorded_again(run, shell, shown, monkeyp
     recordings = min(unusual + 1, 3)
     with_delays = 0 if unusual == 3 else 40
     assert shell.user_ns["runs"] == [
-        0, 1, *[0] * BASE, *[1] * (recordings - 1), *[0] * (with_delays + 1)
+        1, 1, *[0] * BASE, *[1] * (recordings - 1), *[0] * (with_delays + 1)
     ]  # fmt: skip
     assert result.result == len(shell.user_ns["runs"])
     assert f" The code ran {result.result} times in all." in shown[1].headline
@@ -132,12 +132,21 @@ def test_the_output_of_a_run_that_fails_is_shown(run, capsys, at):
 def test_errors_of_the_code_remain_its_own(run, shell, capsys, at):
     result = run(CELL.format(40, f"if len(runs) == {at}: raise ZeroDivisionError\n"))
     assert isinstance(result.error_in_exec, ZeroDivisionError)
-    prof = shell.user_ns.get("prof")
-    assert (prof is None) == (at == 1)  # in the warm-up nothing was recorded yet
+    prof = shell.user_ns["prof"]
+    assert prof.activities["name"].tolist().count("slow") == 1
+    assert (prof.info.get("error") == "ZeroDivisionError") == (at < 5)
+    first = "no experiment: ZeroDivisionError ended the code in its first run, a warm-up"
+    assert (first in capsys.readouterr().err) == (at == 1)
+    assert prof.sensitivity().empty == (at < 5)
+
+
+@pytest.mark.usefixtures("prepared")
+def test_an_error_in_a_later_warm_up_leaves_nothing(run, shell, capsys):
+    run(CELL.format("40 --warmup 2", "if len(runs) == 2: raise ZeroDivisionError\n"))
+    assert "prof" not in shell.user_ns
     said = "ZeroDivisionError in a run before the recorded one, so nothing was recorded and prof"
-    assert (said in capsys.readouterr().err) == (at == 1)
-    if prof is not None:
-        assert prof.sensitivity().empty == (at == 2)
+    assert said in capsys.readouterr().err
+    assert shell.user_ns["runs"] == [1, 0]
 
 
 @pytest.mark.usefixtures("prepared")
@@ -168,7 +177,7 @@ def test_a_cell_without_named_ops_is_refused(run, shell, capsys):
 def test_recorded_repeats_and_a_line(run, shell):
     run(CELL.format("40 --repeat 3", ""))
     prof = shell.user_ns["prof"]
-    assert shell.user_ns["runs"] == [0, 1, 1, 1, *[0] * (BASE + 40 + 1)]
+    assert shell.user_ns["runs"] == [1, 1, 1, 1, *[0] * (BASE + 40 + 1)]
     assert len(prof.info["repeats"]) == 3
     assert prof.sensitivity()["executions"].tolist() == [1]
     result = run(
