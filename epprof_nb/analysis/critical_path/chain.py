@@ -239,8 +239,11 @@ def _savings(
         savings[chosen] = path.length_ns - lengths
         for group in chosen.tolist() if len(unrecorded.rows) else ():
             factors = np.where(ops_below(index, groups == group), 0.0, 1.0)
+            of_op = path.input.activity_op
+            of_device = np.append(factors, 1.0)[of_op]
+            of_device = unrecorded.device_factors(of_device, factors, of_op)
             factors[unrecorded.rows] = unrecorded.factors(factors)
-            savings[group] = path.length_ns - path.input.length_with(factors)
+            savings[group] = path.length_ns - path.input.length_with(factors, of_device)
     savings[groups[interleaved_ops(index) | index.cached(kernel_ops)]] = MISSING
     return savings
 

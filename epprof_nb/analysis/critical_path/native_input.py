@@ -187,14 +187,21 @@ class CriticalPathInput:
         found = self._compute(free, _FREE, variants=VARIANTS, changed=changed)
         return np.frombuffer(found["length_ns"], np.int64)
 
-    def length_with(self, host: npt.NDArray[np.float64]) -> int:
-        """Return the length of the path if the host time of each op is multiplied by a factor.
+    def length_with(self, host: npt.NDArray[np.float64], device: npt.NDArray[np.float64]) -> int:
+        """Return the length of the path with factors of ops' host time and of activities.
 
         Ops with a factor of 0 do not exist, as in `lengths`.
         """
         values, code = np.unique(np.append(host, 1.0), return_inverse=True)
         exists = np.where(values > 0, 1.0, 0.0)
-        found = self._compute(code.astype(np.uint8), np.stack([values, exists, exists], axis=1))
+        start, end, *more = self._activities
+        length = np.rint((end - start) * device).astype(np.int64)
+        activities: Columns = (start, end, length, *more[1:])
+        found = self._compute(
+            code.astype(np.uint8),
+            np.stack([values, exists, exists], axis=1),
+            changed=(self._ops, self._calls, activities),
+        )
         return int(np.frombuffer(found["length_ns"], np.int64)[0])
 
     def length_without(self, removed: Removed) -> int:

@@ -1,7 +1,8 @@
 """Time of nodes in runs of ONNX Runtime that were not recorded node by node.
 
 In these runs, the time of the nodes belongs to the run. Recorded runs with inputs of the same
-shapes say which part of it a node takes.
+shapes say which part of it a node takes. If the run did not launch the same work as any recorded
+one, its kernels belong to the run, too. Then kernels of the same name say which nodes they are of.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from epprof_nb.analysis.onnx.sampling import runs
-from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.columns import Rows
     from epprof_nb.arrays.types import IntArray
 
     Floats = npt.NDArray[np.float64]
@@ -45,6 +47,7 @@ class UnrecordedRuns:
         self.has_unknown = not is_known.all()
         self.rows: IntArray = found.row[is_known & ~found.is_recorded]
         self._runs = found
+        self._index = index
         if not len(self.rows):
             return
         tables, parent = index.profile.tables, index.tree.parent
@@ -54,11 +57,13 @@ class UnrecordedRuns:
         self._own_ns = np.maximum(ops["duration_ns"] - inside, 0)
         number = np.full(len(ops) + 1, MISSING, np.int64)
         number[found.row] = np.arange(len(found.row))
-        run = number[index.tree.nearest_ancestor(number[:-1] >= 0)]
+        self._run = run = number[index.tree.nearest_ancestor(number[:-1] >= 0)]
         category = ops.names("category")
         is_event = category.equals("node") | category.equals("session")
         # Other ops, such as ranges in a kernel in Python, are recorded in all runs.
         self._run_of_op = np.where(is_event, run, MISSING)
+        self._is_unrecorded = np.zeros(len(ops) + 1, np.bool_)
+        self._is_unrecorded[self.rows] = True
         self._run_ns = np.maximum(self._by_run(self._own_ns), 1)
 
     def _by_run(self, values: IntArray) -> Floats:
@@ -92,6 +97,50 @@ class UnrecordedRuns:
         if len(np.unique(factors)) > _MAX_DIFFERENT:  # the core takes 254
             factors = np.round(factors, 2)
         return factors
+
+    def device_factors(
+        self, factors: Floats, of_runs: Floats, activity_op: Rows, part: Part = "expected"
+    ) -> Floats:
+        """Return the factors of activities, with those that follow for activities of `rows`.
+
+        Parameters
+        ----------
+        factors
+            One value per activity; those of `rows` have the factor of their run.
+        of_runs
+            Factor of the device work of each op.
+        activity_op
+            Row of the op of each activity.
+        part
+            What kernels take of a node; for a bound, those whose names have several nodes, or none.
+        """
+        rows = np.flatnonzero(self._is_unrecorded[activity_op])
+        if not len(rows):
+            return factors
+        activities, found = self._index.profile.tables["activities"], self._runs
+        run = np.append(self._run, MISSING)[activity_op]
+        session = np.append(found.session, MISSING)[run]
+        recorded = np.flatnonzero(np.append(found.is_recorded, False)[run])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kept = factors[recorded] / of_runs[found.row[run[recorded]]]
+        kept = np.where(np.isfinite(kept), kept, 1.0)
+        weight = (activities["end_ns"] - activities["start_ns"])[recorded] + 1e-9
+        result = factors.copy()
+        names = activities.names("name").codes
+        for keys in ((session,), (session, names)):  # of kernels of the same name, if there are any
+            group, _ = group_codes(*(key[np.append(recorded, rows)] for key in keys))
+            of_recorded, asked = np.split(group, [len(recorded)])
+            count = int(group.max(initial=0)) + 1
+            known = np.bincount(of_recorded, minlength=count) > 0
+            if part == "expected":
+                total = np.bincount(of_recorded, weight, count)
+                value = np.bincount(of_recorded, kept * weight, count) / np.where(known, total, 1)
+            else:
+                value = np.full(count, -np.inf if part == "low" else np.inf)
+                (np.maximum if part == "low" else np.minimum).at(value, of_recorded, kept)
+            use = known[asked]
+            result[rows[use]] = (factors[rows] * value[asked])[use]
+        return result
 
 
 def _share(taken: Floats, recorded_ns: Floats, others_ns: Floats, part: Part) -> float:

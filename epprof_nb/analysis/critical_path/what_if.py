@@ -281,7 +281,12 @@ class WhatIf:
         if len(self._unrecorded.rows):
             of_runs = self._unrecorded.factors(host[self._of_ops], part)
             host[self._of_ops[self._unrecorded.rows]] = of_runs
-        of_activity *= device[self._owners.of_activities]
+        of_device = device[self._owners.of_activities]
+        if len(self._unrecorded.rows):
+            of_device = self._unrecorded.device_factors(
+                of_device, device[self._of_ops], self._path.input.activity_op, part
+            )
+        of_activity *= of_device
         length = np.rint(self._duration * of_activity).astype(np.int64)
         freed = np.empty(0, np.int64)
         if contention:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.helpers.planted import info
-from tests.helpers.tiny import op, profile
+from tests.helpers.tiny import call, kernel, op, profile
 
 SHORT, LONG = 100, 1_000
 
@@ -71,6 +71,38 @@ def test_the_part_of_other_shapes_is_not_known():
     prof = runs((SHORT, RECORDED), (LONG, OTHER | {"shapes": 2}))
     row = prof.what_if({"a": 0}).iloc[0]
     assert (row["saving_low_ns"], row["saving_ns"], row["saving_high_ns"]) == (70, 770, 1_070)
+
+
+def with_kernels(*of_runs):
+    """Runs that wait for their kernels: each has an op, a name and a duration."""
+    ops, kernels, calls, at = [], [], [], 0
+    for number, (more, launched) in enumerate(of_runs, 1):
+        took = sum(ns for *_, ns in launched) + 10
+        ops += run(number, at, took, **more)
+        begin = at + 10
+        for op_id, name, ns in launched:
+            ids = {"correlation_id": len(calls), "stream_id": 7}
+            kernels.append(kernel(begin, begin + ns, op_id, name=name, **ids))
+            calls.append(call(at, at + 1, correlation_id=len(calls), op_id=op_id))
+            begin += ns
+        wait = {"correlation_id": len(calls), "name": "cudaDeviceSynchronize"}
+        calls.append(call(at + 2, begin, op_id=10 * number, **wait))
+        at = begin
+    return profile(ops, kernels, calls, info=info(at))
+
+
+@pytest.mark.parametrize(("name", "bounds"), [("gemm", (60, 60, 60)), ("other", (0, 30, 60))])
+def test_kernels_of_runs_that_match_no_recorded_one(name, bounds):
+    """The products of a run are of `a`; of a kernel of another name, nothing says it."""
+    prof = with_kernels(
+        (RECORDED, [(11, "gemm", 50), (12, "relu", 50)]),
+        (OTHER, [(20, name, 60), (20, "relu", 40)]),
+    )
+    row = prof.what_if({"a": 0}, on="device").iloc[0]
+    found = [row[f"saving_{part}ns"] - 50 for part in ("low_", "", "high_")]
+    assert found == list(bounds)
+    by_op = prof.critical_path(by="op").set_index("name")["saving_ns"]
+    assert by_op["a"] == row["saving_ns"]
 
 
 def test_runs_of_many_shapes_are_replayed():
