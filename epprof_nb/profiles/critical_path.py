@@ -96,8 +96,9 @@ class CriticalPath(ProfileData):
             op, a type of ops, or a class of PyTorch's modules, with all below them; a line, as
             ``"line 12"``, ``"In[3] line 12"`` or ``"train.py line 12"``, with all that it calls; a
             kernel; ``"copies"``; or ``"waits"``, which can only be removed: API calls no longer
-            wait for a device. An op named ``copies`` or ``waits`` comes before these. ``*`` stands
-            for any text. Where names apply to the same work, their factors multiply.
+            wait for a device. An op named ``copies`` or ``waits`` comes before these. Names may be
+            patterns: ``*`` stands for any text, ``?`` for any character, and ``[ab]`` for one of
+            these. Where names apply to the same work, their factors multiply.
         on
             ``"host"`` or ``"device"`` to change only the code, or only the kernels and copies.
         attribution

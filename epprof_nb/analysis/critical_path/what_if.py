@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 WAITS, COPIES = "waits", "copies"
 _NONE = np.empty(0, np.int64)
 _LINE = re.compile(r"(?:(?P<file>.+?)[\s:,]+)?line\s+(?P<line>\d+)")
+_PATTERN = re.compile(r"[*?]|\[.+\]")
 _ALL = "all of them"
 _SHOWN = 60
 """Number of characters of an unknown name in a message."""
@@ -251,7 +252,7 @@ class WhatIf:
             )
         return (
             f"{hint} Name an op, a type of ops, a class of modules, a kernel, a line as 'line 3' "
-            f"or 'train.py line 3', {WAITS!r} or {COPIES!r}; * stands for any text."
+            f"or 'train.py line 3', {WAITS!r} or {COPIES!r}. Patterns have *, ? and [ab]."
         )
 
     def length(
@@ -522,11 +523,16 @@ def checked_changes(changes: Mapping[str, float], on: str) -> dict[str, float]:
 
 
 def _matching(names: tuple[str, ...], wanted: str) -> BoolArray:
-    """Return which names match, and False for a missing one as the last value."""
-    if "*" in wanted:
-        pattern = wanted.replace("[", "[[]").replace("?", "[?]")
-        return np.array([*(fnmatchcase(name, pattern) for name in names), False], np.bool_)
-    return np.array([*(name == wanted for name in names), False], np.bool_)
+    """Return which names match, and False for a missing one as the last value.
+
+    Names may have brackets themselves, as those of cells and of C++ operators, so that a pattern
+    stands for them, too.
+    """
+    found = [name == wanted for name in names]
+    if "*" in wanted or (_PATTERN.search(wanted) and not any(found)):
+        literal = wanted.replace("[", "[[]")
+        found = [fnmatchcase(name, literal) or fnmatchcase(name, wanted) for name in names]
+    return np.array([*found, False], np.bool_)
 
 
 def _is_file(path: str, wanted: str) -> bool:

@@ -318,3 +318,18 @@ def test_a_class_of_modules_with_their_backward_passes():
     assert found[["Linear", "Lin*", "Net"]].tolist() == [90, 45, 50]
     with pytest.raises(ValueError, match="nothing in the profile is called 'Conv2d'"):
         prof.what_if({"Conv2d": 0})
+
+
+@pytest.mark.parametrize(
+    ("name", "saved"),
+    [("mm[ab]*", 800), ("mm?_[12]", 300), ("mm[ab]", 500), ("*[ab]", 500), ("mm*", 1_000),
+     ("mm[!a]_?", 200)],
+)  # fmt: skip
+def test_patterns_also_stand_for_brackets_of_names(name, saved):
+    names = {"mma_1": 100, "mmb_2": 200, "mm[ab]": 500, "mmd_3x": 200}
+    starts = [sum([*names.values()][:i]) for i in range(len(names))]
+    ops = [
+        op(i, each, at, at + ns)
+        for i, (at, (each, ns)) in enumerate(zip(starts, names.items(), strict=True), 1)
+    ]
+    assert profile(ops, info=info(1_000)).what_if({name: 0})["saving_ns"].item() == saved
