@@ -1,7 +1,7 @@
 """Time of nodes in runs of ONNX Runtime that were not recorded node by node.
 
-In these runs, the time of the nodes belongs to the run. Recorded runs with inputs of the same
-shapes say which part of it a node takes. If the run did not launch the same work as any recorded
+In these runs, the time of the nodes belongs to the run, apart from that in which learned nodes
+launch work. Recorded runs with inputs of the same shapes say which part of it a node takes. If the run did not launch the same work as any recorded
 one, its kernels belong to the run, too. Then kernels of the same name say which nodes they are of.
 """
 
@@ -93,7 +93,10 @@ class UnrecordedRuns:
                     times = taken[some], self._run_ns[some], self._run_ns[others]
                     shares[others] = _share(*times, part) * mean
         chosen = np.isin(found.row, self.rows)
-        factors: Floats = np.maximum(of_runs[chosen] * (1 - shares[chosen]), 0)
+        # Nodes that were learned have rows for the part of their time in which they launched.
+        own_ns = np.maximum(self._own_ns[found.row], 1)
+        left_out = np.maximum(shares * self._run_ns - removed, 0) / own_ns
+        factors: Floats = np.maximum((of_runs * (1 - left_out))[chosen], 0)
         if len(np.unique(factors)) > _MAX_DIFFERENT:  # the core takes 254
             factors = np.round(factors, 2)
         return factors

@@ -116,6 +116,16 @@ def test_runs_of_many_shapes_are_replayed():
     assert by_op["a"] == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.parametrize("launching", [0, 30])
+def test_learned_nodes_have_rows_for_the_time_in_which_they_launch(launching):
+    """In each run, ``a`` takes 70 ns: of a learned one, the rest belongs to the run."""
+    learned = run(2, SHORT, SHORT, nodes="learned")
+    node = {"op_type": "MatMul", "category": "node", "node_index": 0, "status": "learned"}
+    learned.append(op(21, "a", SHORT, SHORT + launching, 20, session=1, run_id=2, **node))
+    prof = profile(run(1, 0, SHORT) + learned, info=info(2 * SHORT))
+    assert prof.what_if({"a": 0})["saving_ns"].item() == 2 * 70
+
+
 def test_an_unknown_name_says_how_to_record_nodes():
     prof = runs((SHORT, OTHER), (SHORT, OTHER))
     with pytest.raises(ValueError, match="ort_nodes='every' records the nodes"):
