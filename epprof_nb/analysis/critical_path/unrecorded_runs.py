@@ -1,8 +1,9 @@
 """Time of nodes in runs of ONNX Runtime that were not recorded node by node.
 
 In these runs, the time of the nodes belongs to the run, apart from that in which learned nodes
-launch work. Recorded runs with inputs of the same shapes say which part of it a node takes. If the run did not launch the same work as any recorded
-one, its kernels belong to the run, too. Then kernels of the same name say which nodes they are of.
+launch work. Recorded runs with inputs of the same shapes say which part of it a node takes. If the
+run did not launch the same work as any recorded one, its kernels belong to the run, too. Then
+kernels of the same name say which nodes they are of.
 """
 
 from __future__ import annotations
