@@ -37,7 +37,8 @@ class UnrecordedRuns:
     Attributes
     ----------
     rows
-        Rows of the runs of which others of the session were recorded.
+        Rows of the runs of which others of the session were recorded, and of the events around the
+        nodes of learned ones.
     has_unknown
         Whether no run of some session was recorded.
     """
@@ -46,7 +47,8 @@ class UnrecordedRuns:
         found = index.cached(runs)
         is_known = np.isin(found.session, found.session[found.is_recorded])
         self.has_unknown = not is_known.all()
-        self.rows: IntArray = found.row[is_known & ~found.is_recorded]
+        is_unrecorded = is_known & ~found.is_recorded
+        self.rows: IntArray = found.row[is_unrecorded]
         self._runs = found
         self._index = index
         if not len(self.rows):
@@ -65,6 +67,9 @@ class UnrecordedRuns:
         self._run_of_op = np.where(is_event, run, MISSING)
         self._is_unrecorded = np.zeros(len(ops) + 1, np.bool_)
         self._is_unrecorded[self.rows] = True
+        around = category.equals("session") & np.append(is_unrecorded, False)[run]
+        self.rows = np.flatnonzero(around)
+        self._rest_ns = np.maximum(self._by_run(np.where(around, self._own_ns, 0)), 1)
         self._run_ns = np.maximum(self._by_run(self._own_ns), 1)
 
     def _by_run(self, values: IntArray) -> Floats:
@@ -93,11 +98,9 @@ class UnrecordedRuns:
                 if others.any():
                     times = taken[some], self._run_ns[some], self._run_ns[others]
                     shares[others] = _share(*times, part) * mean
-        chosen = np.isin(found.row, self.rows)
         # Nodes that were learned have rows for the part of their time in which they launched.
-        own_ns = np.maximum(self._own_ns[found.row], 1)
-        left_out = np.maximum(shares * self._run_ns - removed, 0) / own_ns
-        factors: Floats = np.maximum((of_runs * (1 - left_out))[chosen], 0)
+        left_out = np.maximum(shares * self._run_ns - removed, 0) / self._rest_ns
+        factors: Floats = np.maximum(of_runs * (1 - left_out), 0)[self._run_of_op[self.rows]]
         if len(np.unique(factors)) > _MAX_DIFFERENT:  # the core takes 254
             factors = np.round(factors, 2)
         return factors

@@ -121,7 +121,10 @@ def test_learned_nodes_have_rows_for_the_time_in_which_they_launch(launching):
     """In each run, ``a`` takes 70 ns: of a learned one, the rest belongs to the run."""
     learned = run(2, SHORT, SHORT, nodes="learned")
     node = {"op_type": "MatMul", "category": "node", "node_index": 0, "status": "learned"}
-    learned.append(op(21, "a", SHORT, SHORT + launching, 20, session=1, run_id=2, **node))
+    of_run = {"session": 1, "run_id": 2}
+    around = {"op_type": "event", "category": "session"}
+    learned.append(op(22, "Execute", SHORT, 2 * SHORT, 20, **around, **of_run))
+    learned.append(op(21, "a", SHORT, SHORT + launching, 22, **node, **of_run))
     prof = profile(run(1, 0, SHORT) + learned, info=info(2 * SHORT))
     assert prof.what_if({"a": 0})["saving_ns"].item() == 2 * 70
 
