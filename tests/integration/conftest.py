@@ -9,7 +9,7 @@ import sys
 import IPython
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from scripts import RUN, execute, without_work
+from scripts import RUN, execute, execute_in_fork, without_work
 from traitlets.config import Config
 
 from epprof_nb.notebook import cell_output
@@ -58,11 +58,15 @@ def run(shell, shown):
 
 @pytest.fixture
 def profiled(tmp_path):
-    """Run a script, ``job.py``, under the profiler."""
+    """Run a script, ``job.py``, under the profiler.
 
-    def run(source, *arguments, options=()):
+    With `fresh`, no other module is imported than by its own process.
+    """
+
+    def run(source, *arguments, options=(), fresh=False):
         (tmp_path / "job.py").write_text(source, encoding="utf-8")
-        return execute([*RUN, *options, "job.py", *arguments], tmp_path)
+        start = execute if fresh else execute_in_fork
+        return start([*RUN, *options, "job.py", *arguments], tmp_path)
 
     return run
 
@@ -71,9 +75,9 @@ def profiled(tmp_path):
 def both(profiled, tmp_path):
     """Run a script plainly, without the work to profile, and under the profiler."""
 
-    def run(source, *arguments, options=()):
+    def run(source, *arguments, options=(), fresh=False):
         (tmp_path / "job.py").write_text(without_work(source), encoding="utf-8")
         plain = execute([sys.executable, "job.py", *arguments], tmp_path)
-        return plain, profiled(source, *arguments, options=options)
+        return plain, profiled(source, *arguments, options=options, fresh=fresh)
 
     return run

@@ -61,7 +61,7 @@ import time, data_of_the_test
 
 def test_functions_of_a_script(profiled, tmp_path):
     (tmp_path / "data_of_the_test.py").write_text(MODULE)
-    done = profiled(SCRIPT, options=["-o", "run.epprof"])
+    done = profiled(SCRIPT, options=["-o", "run.epprof"], fresh=True)
     assert done.returncode == 0, done.stderr
     found = places(epprof_nb.load(tmp_path / "run.epprof"))
     assert {function for function, _ in found.index[:2]} == {"augment", "prepare"}
