@@ -14,8 +14,14 @@ from tests.ep.plugin_programs import run
 from tests.ort.models import chain
 
 
-@pytest.mark.parametrize("name", ["EpprofExecutionProvider", "any name"])
-@pytest.mark.parametrize("before", ["", "import epprof_nb.ep", "import epprof_nb"])
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("EpprofExecutionProvider", ""),
+        ("any name", "import epprof_nb.ep"),
+        ("EpprofExecutionProvider", "import epprof_nb"),
+    ],
+)
 def test_a_library_registered_by_hand_runs_sessions(name, before):
     run(f"""
 {before}
