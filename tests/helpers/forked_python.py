@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import ModuleType
 
 TIMEOUT_S = 240
 
@@ -33,16 +32,16 @@ def _server(modules: tuple[str, ...]) -> subprocess.Popen[bytes]:
 
 
 def run(
-    arguments: list[str], *, cwd: Path, imported: tuple[str, ...]
+    module: str, arguments: list[str], *, cwd: Path, imported: tuple[str, ...]
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``python ARGUMENTS`` in a fork of a Python that has imported modules.
+    """Run ``python -m MODULE ARGUMENTS`` in a fork of a Python that has imported modules.
 
     The program's own imports find them there, so that it must not depend on when they run.
 
     Parameters
     ----------
-    arguments
-        ``-m`` and a module, or ``-c`` and code, followed by arguments.
+    module, arguments
+        The program.
     cwd
         Folder of the program.
     imported
@@ -51,7 +50,12 @@ def run(
     server = _server(imported)
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder) / name for name in ("out", "err")]
-        request = [arguments, str(cwd), [str(path) for path in streams], dict(os.environ)]
+        request = [
+            [module, *arguments],
+            str(cwd),
+            [str(path) for path in streams],
+            dict(os.environ),
+        ]
         server.stdin.write(json.dumps(request).encode() + b"\n")
         server.stdin.flush()
         answers, *_ = select.select([server.stdout], [], [], TIMEOUT_S)
@@ -75,10 +79,11 @@ def _serve() -> tuple[list[str], str, list[str], dict[str, str]]:
 
 
 if __name__ == "__main__":
+    sys.path[0] = ""
     for name in sys.argv[1:]:
         __import__(name)
     gc.freeze()
-    (option, name, *rest), cwd, streams, environment = _serve()
+    (module, *arguments), cwd, streams, environment = _serve()
     for number, path in enumerate([os.devnull, *streams]):
         opened = os.open(path, os.O_RDWR | os.O_CREAT)
         os.dup2(opened, number)
@@ -86,10 +91,6 @@ if __name__ == "__main__":
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path[0] = cwd if option == "-m" else ""
-    sys.argv = ["-c", *rest]
-    if option == "-m":
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
-    else:
-        sys.modules["__main__"] = main = ModuleType("__main__")
-        exec(compile(name, "<string>", "exec"), vars(main))
+    sys.path[0] = cwd  # as in a new process
+    sys.argv[1:] = arguments
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
