@@ -97,8 +97,6 @@ def test_sql_returns_csv_and_counts_what_it_leaves_out(server):
     prof = profiles()["large"]
     expected = f"n,t\n{len(prof.activities)},{prof.activities['duration_ns'].sum()}\n"
     assert text(call(server, "sql", profile="large", query=query)) == expected
-    rows = text(call(server, "sql", profile="large", query="from activities", max_rows=2))
-    assert rows.splitlines()[3] == "(cut off after 2 rows)"
     whole = text(call(server, "sql", profile="large", query="from activities", max_rows=10_000))
     assert len(whole) < MAX_CHARS + 100
     assert "cut off after 50,000" in whole
@@ -154,10 +152,8 @@ def test_the_memory_of_a_query_grows_with_the_profile():
 
 # DuckDB does not count the memory of functions on one value, or sees no interrupt in them.
 UNBOUNDED = [
-    "select repeat('x', 300_000_000)",
     "select length(repeat('x', 4_000_000_000))",
     "select list(range) from range(50_000_000)",
-    "select len(range(0, 300_000_000))",
     "select len(string_split(repeat('a,', 200_000_000), ','))",
 ]
 
@@ -186,11 +182,11 @@ def test_a_query_that_takes_long_is_ended(server, monkeypatch):
         return started[-1]
 
     monkeypatch.setattr("epprof_nb.analysis.sql.in_separate_process.subprocess.Popen", recorded)
-    monkeypatch.setattr("epprof_nb.mcp.tools.ASSISTANT_TIME_LIMIT_S", 3.0)
+    monkeypatch.setattr("epprof_nb.mcp.tools.ASSISTANT_TIME_LIMIT_S", 1.0)
     endless = "select sum(a.range * b.range) from range(10_000_000) a, range(10_000_000) b"
     result = call(server, "sql", profile="old", query=endless)
     assert result.is_error
-    assert "did not finish in 3 s" in text(result)
+    assert "did not finish in 1 s" in text(result)
     assert "`group by`" in text(result)
     assert "time_limit_s" not in text(result)
     [process] = started
