@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from scripts import RUN, execute
+from scripts import RUN, execute, execute_in_fork
 
 import epprof_nb
 from epprof_nb.files.dataset.part import read_manifest
@@ -55,7 +55,7 @@ def job(tmp_path):
     def job(source, *options, code=0):
         (tmp_path / "job.py").write_text(HEAD + source, encoding="utf-8")
         command = [*RUN, "--children", "--out", "run/", *options, "job.py"]
-        done = execute(command, tmp_path)
+        done = execute_in_fork(command, tmp_path)
         assert done.returncode == code, done.stderr
         assert done.stderr == ""
         return parts(tmp_path / "run")
@@ -121,7 +121,7 @@ def test_the_summary_of_a_run_is_that_of_all_processes(tmp_path):
     source = "run(\"work('child', 3)\")\nwork('parent')"
     (tmp_path / "job.py").write_text(HEAD + source, encoding="utf-8")
     command = [part for part in RUN if part != "--quiet"]
-    done = execute([*command, "--children", "--out", "run/", "job.py"], tmp_path)
+    done = execute_in_fork([*command, "--children", "--out", "run/", "job.py"], tmp_path)
     assert done.stderr.startswith("job of 2 processes ")
     assert "\nprocess 1  " in done.stderr
     assert done.stderr.splitlines()[-1].startswith("Wrote ")
@@ -226,15 +226,29 @@ def test_a_child_that_runs_a_program_before_it_execs_writes_no_part(job):
     assert [names for names, _, _ in found] == [["parent"]]
 
 
-def test_ranks_of_one_launch_write_into_one_job(tmp_path):
+LATE_RANK = """
+import time
+from torch import distributed as dist
+import epprof_nb, torch
+dist.init_process_group("gloo")
+for _ in range(30):
+    with epprof_nb.op("augment"):
+        time.sleep(0.02 * (dist.get_rank() == 1))
+    dist.all_reduce(torch.ones(1))
+dist.destroy_process_group()
+"""
+
+
+def test_ranks_of_one_launch_write_into_one_job_and_the_last_names_the_straggler(tmp_path):
     pytest.importorskip("torch.distributed.run")
-    (tmp_path / "train.py").write_text(f"{WORK}\nimport os\nwork('rank' + os.environ['RANK'])\n")
     command = [
         sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
-        "-m", "epprof_nb", "run", "-q", "--out", "run/", "train.py",
+        "-m", "epprof_nb", "run", "--out", "run/", "train.py",
     ]  # fmt: skip
     jobs = []
-    for _ in range(2):  # the second launch replaces the job of the first
+    for more in ("", LATE_RANK):  # the second launch replaces the job of the first
+        source = f"{WORK}\nimport os\nwork('rank' + os.environ['RANK'])\n{more}"
+        (tmp_path / "train.py").write_text(source)
         done = execute(command, tmp_path)
         assert done.returncode == 0, done.stderr
         found = parts(tmp_path / "run")
@@ -244,6 +258,9 @@ def test_ranks_of_one_launch_write_into_one_job(tmp_path):
         jobs.append({m.job_id for _, m, _ in found})
     assert [len(ids) for ids in jobs] == [1, 1]
     assert jobs[0] != jobs[1]
+    said = [text for text in done.stderr.splitlines() if text.endswith("` has more.")]
+    assert len(said) == 1, done.stderr
+    assert said[0].startswith("Rank 1 was late")
 
 
 def test_a_folder_that_a_running_job_uses_is_refused(tmp_path):
@@ -278,7 +295,7 @@ assert child.wait() == -signal.SIGKILL
 """,
         encoding="utf-8",
     )
-    done = execute([*RUN, "--children", "--out", "run", "job.py"], tmp_path)
+    done = execute_in_fork([*RUN, "--children", "--out", "run", "job.py"], tmp_path)
     assert done.returncode == 0, done.stderr
     job = epprof_nb.load(tmp_path / "run")
     assert sorted(job.ranks["state"]) == ["complete", "killed"]
@@ -351,11 +368,11 @@ def test_many_children_at_once_write_their_parts(job):
     found = job(
         """
 code = WORK + "work('child')"
-children = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(6)]
+children = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
 assert all(child.wait() == 0 for child in children)
 """
     )
-    assert kernels_by_origin(found) == [("subprocess", ["child"])] * 6
+    assert kernels_by_origin(found) == [("subprocess", ["child"])] * 3
 
 
 def test_a_child_that_profiles_itself_is_recorded_too(job):
@@ -419,7 +436,7 @@ work("parent")
 """,
         encoding="utf-8",
     )
-    done = execute([*RUN, "--children", "--out", "run", "job.py"], tmp_path)
+    done = execute_in_fork([*RUN, "--children", "--out", "run", "job.py"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "could not be written" in done.stderr
     job = epprof_nb.load(tmp_path / "run")

@@ -1,10 +1,6 @@
 """The sentence on the straggler that the last rank of a launch prints."""
 
 import os
-import subprocess
-import sys
-
-import pytest
 
 from epprof_nb.jobs.last_rank import sentence_of_last_rank
 from tests.helpers.jobs import add_part
@@ -41,29 +37,3 @@ def test_ranks_alike_have_nothing_to_say(tmp_path, monkeypatch):
     for rank in range(3):
         add(tmp_path, rank)
     assert sentence_of_last_rank(tmp_path) is None
-
-
-PROGRAM = """
-import os, time
-from torch import distributed as dist
-import epprof_nb, torch
-dist.init_process_group("gloo")
-for _ in range(30):
-    with epprof_nb.op("augment"):
-        time.sleep(0.02 * (dist.get_rank() == 1))
-    dist.all_reduce(torch.ones(1))
-dist.destroy_process_group()
-"""
-
-
-def test_a_launch_ends_with_its_straggler(tmp_path):
-    pytest.importorskip("torch.distributed.run")
-    (tmp_path / "train.py").write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
-         "-m", "epprof_nb", "run", "--out", "run", "train.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
-    said = [text for text in done.stderr.splitlines() if text.endswith("` has more.")]
-    assert len(said) == 1, done.stderr
-    assert said[0].startswith("Rank 1 was late")
