@@ -80,7 +80,15 @@ def test_off_records_runs_without_nodes(installed, x):
     assert states(prof) == ["not recorded"] * 5
     assert nodes(prof).empty
     assert (runs(prof)["duration_ns"] > 0).all()
-    assert prof.by_node().empty
+
+
+def test_each_short_profile_has_nodes(auto, x):
+    session = auto.InferenceSession(models.chain(NAMES))
+    for times in (3, 3, 1, 2, 3):
+        prof = profiled(session, {"x": x}, times)
+        assert states(prof)[0] == "recorded"
+        assert len(prof.by_node()) == len(NAMES)
+    assert states(prof).count("recorded") == 1
 
 
 def test_the_mode_of_a_profile_goes_before_that_of_install(auto, x):
@@ -128,13 +136,14 @@ def test_refused_and_failed_runs(installed, x, mode, monkeypatch):
         monkeypatch.setattr(choice_of_runs, "SAMPLED_SHARE", -1)
         profiled(session, feed, 5, mode)
     with epprof_nb.profile(ort_nodes=mode) as prof:
+        session.run(None, feed)  # recorded in the mode "auto", as the first one of each profile
         with pytest.raises(Exception, match="rank"):
             session.run(None, {"x": x[0], "i": feed["i"]})
         with pytest.raises(Exception, match="data bounds"):
             session.run(None, feed | {"i": np.array([99], np.int64)})
         session.run(None, feed)
     completed = runs(prof).dropna(subset="session")
-    assert completed["status"].tolist() == ["complete"] * 2  # a refused run does not start
+    assert completed["status"].tolist() == ["complete"] * 3  # a refused run does not start
     assert states(prof)[-2:] == ["not recorded"] * 2
     assert nested_in_time(prof)
 

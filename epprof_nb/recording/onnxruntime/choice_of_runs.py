@@ -3,7 +3,7 @@
 ONNX Runtime's own recording of nodes slows a run down. In the mode ``"auto"`` only some runs are
 recorded. If they launched work on a device, `epprof_nb.recording.onnxruntime.learned_nodes`
 identifies the nodes of the others by their launch sequence. Otherwise the recorded runs are a
-sample.
+sample, with at least one run of each recording.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class RunHistory:
 
     __slots__ = (
         "__weakref__", "_distrust", "_first_runs", "_launches", "_operators", "_plain_ns",
-        "_plain_runs", "_recorded", "_recorded_ns", "_spent_ns", "_total_ns", "any_size",
-        "being_recorded", "comparison", "may_learn", "sequences", "used",
+        "_plain_runs", "_recorded", "_recorded_in", "_recorded_ns", "_spent_ns", "_total_ns",
+        "any_size", "being_recorded", "comparison", "may_learn", "sequences", "used",
     )  # fmt: skip
 
     def __init__(self, *, any_size: bool = False) -> None:
@@ -96,6 +96,7 @@ class RunHistory:
         self._plain_ns = self._recorded_ns = math.inf
         self._spent_ns = self._total_ns = 0.0
         self._distrust = 0
+        self._recorded_in = -1
         self.forget()
         with _lock:
             _histories.add(self)
@@ -108,8 +109,16 @@ class RunHistory:
         self._recorded = 0
         self._first_runs = 0
 
-    def must_record(self, *, first: bool) -> bool:
-        """Whether to record the next run; `first` if it is the first one of its thread."""
+    def must_record(self, *, first: bool, recording: int = 0) -> bool:
+        """Whether to record the next run.
+
+        Parameters
+        ----------
+        first
+            Whether it is the first one of its thread.
+        recording
+            Number of the recording.
+        """
         # Threads that begin at once need not all record the same.
         others = sum(run.is_current for run in list(self.being_recorded))
         later = self._recorded - self._first_runs
@@ -118,6 +127,8 @@ class RunHistory:
             return True
         if self._launches or self.sequences:
             return not self.may_learn or (first and self._first_runs < MAX_FIRST_RUNS)
+        if self._recorded_in != recording and not others:
+            return True  # else a short recording would have no nodes
         if self._plain_runs < _PLAIN_RUNS:
             return False
         cost = max(self._recorded_ns - self._plain_ns, 0.0)
@@ -133,10 +144,12 @@ class RunHistory:
         function_hash: int,
         duration_ns: int,
         mismatched: int,
+        recording: int = 0,
     ) -> None:
         """Add a run that has ended, with the value of ``comparison.mismatched`` when it began."""
         self._launches |= launches > 0
         if recorded:
+            self._recorded_in = recording
             self._recorded += 1
             self._first_runs += first
             self.comparison.add_recorded(launches, launch_hash, function_hash)

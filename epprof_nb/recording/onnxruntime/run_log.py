@@ -59,7 +59,7 @@ class RunInProgress:
         self.records_nodes = False
         if (history := self._history) is not None:
             self._mismatched = history.comparison.mismatched
-            self.records_nodes = history.must_record(first=self._first)
+            self.records_nodes = history.must_record(first=self._first, recording=self._recording)
             if self.records_nodes and not self._first:
                 history.being_recorded.add(self)
         _native.ort_observe_run(runs.number)
@@ -97,6 +97,7 @@ class RunInProgress:
                 function_hash=function_hash,
                 duration_ns=duration_ns,
                 mismatched=self._mismatched,
+                recording=self._recording,
             )
         _log.append(LoggedRun(op_id, history, is_recorded, failed, launch_hash, function_hash))
 
