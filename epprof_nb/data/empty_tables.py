@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.data.no_gpu import NO_GPU, has_no_gpu, is_cell_of_job
 from epprof_nb.data.no_phases import reason_without_phases
+from epprof_nb.data.ort_runs import is_run, reason_without_nodes
 from epprof_nb.data.schema import DEVICE_KINDS
 
 if TYPE_CHECKING:
@@ -173,8 +174,16 @@ def _reason(profile: ProfileData, table: str) -> str:
             return _WITH_NODES_ON_CPU[table]
     elif table in _WITH_DEVICE_WORK and has_device_work:
         return _WITH_DEVICE_WORK[table]
-    note = reason_without_phases(profile) if table == "by_phase" else _NOTES.get(table)
-    return note or _no_device_work(profile)
+    return _note(profile, table) or _no_device_work(profile)
+
+
+def _note(profile: ProfileData, table: str) -> str | None:
+    if table == "by_phase":
+        return reason_without_phases(profile)
+    if table in ("by_node", "by_op_type") and (runs := int(is_run(profile.tables["ops"]).sum())):
+        mode = (profile.info.get("recording") or {}).get("ort_nodes")
+        return reason_without_nodes(runs, mode)
+    return _NOTES.get(table)
 
 
 def _lacks_records(profile: ProfileData) -> bool:

@@ -80,6 +80,9 @@ def test_off_records_runs_without_nodes(installed, x):
     assert states(prof) == ["not recorded"] * 5
     assert nodes(prof).empty
     assert (runs(prof)["duration_ns"] > 0).all()
+    told = "The nodes of 0 of 5 runs were recorded: ort_nodes is 'off'."
+    assert told in prof.by_node().attrs["note"]
+    assert any(told in note for note in prof.info["notes"])
 
 
 def test_each_short_profile_has_nodes(auto, x):

@@ -145,10 +145,12 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
         profile), ``compared`` (runs for which an unprofiled run is known), and if there are such,
         ``profiled_ns`` and ``unprofiled_ns`` (their medians) and ``stretch``, the median of their
         ratios. If only some runs were recorded node by node, ``recorded_stretch`` is the median of
-        these; ``stretch`` is left out if only these were compared but most runs were not recorded.
+        these; ``stretch`` is left out if only these were compared but most runs were not recorded,
+        and if no nodes of any run are known: nothing slows such runs down but other work.
     """
     rows = run_rows(ops)
-    recorded = np.array(node_events(ops, rows), object) == RECORDED
+    state = np.array(node_events(ops, rows), object)
+    recorded = state == RECORDED
     call, unprofiled = call_durations(ops, rows)
     session = ops["session"][rows]
     sessions = []
@@ -163,7 +165,10 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
             ratio = call / unprofiled
             some = both & recorded
             is_of_recorded = bool(recorded[both].all())
-            if not is_of_recorded or 2 * (of_session & recorded).sum() >= of_session.sum():
+            has_nodes = bool((state[of_session] != NOT_RECORDED).any())
+            if has_nodes and (
+                not is_of_recorded or 2 * (of_session & recorded).sum() >= of_session.sum()
+            ):
                 entry["stretch"] = round(float(np.median(ratio[both])), 3)
             if some.any() and not recorded[of_session].all():
                 entry["recorded_stretch"] = round(float(np.median(ratio[some])), 3)

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.onnx.fallback import has_accelerator
 from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, by_session, runs_by_session
 from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.data import ort_runs
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.onnxruntime import choice_of_runs, run_log, sessions
 from epprof_nb.recording.onnxruntime.event_tree import EventTree
@@ -158,7 +159,9 @@ def _runs_without_node_events(info: dict[str, Any]) -> Iterator[str]:
                 "recorded before. Their device work is attributed to the run, not to nodes. Use "
                 "ort_nodes='every' to record each run node by node."
             )
-        elif entry["not_recorded"] and recorded:
+        elif entry["not_recorded"] and not recorded:
+            yield f"{which}{ort_runs.reason_without_nodes(runs, sessions.mode())}"
+        elif entry["not_recorded"]:
             yield (
                 f"{which}The nodes of {recorded:,} of {plural(runs, 'run')} were recorded, to keep "
                 "the profiling overhead low. Counts and times of nodes cover only these runs; "
@@ -208,7 +211,7 @@ def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
     if slowed:
         worst, *others = slowed
         which = _title(info, worst["session"])
-        all_recorded = "recorded_stretch" not in worst
+        all_recorded = _recorded_runs(info, worst["session"]) == worst["runs"]
         cause = (
             "Most of this is ONNX Runtime's own profiling of each node. " if all_recorded else ""
         )
@@ -242,6 +245,12 @@ def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
             "host times are too long. The factor is measured for runs that do not overlap, after "
             "two unprofiled runs with the same input shapes."
         )
+
+
+def _recorded_runs(info: dict[str, Any], number: int) -> int:
+    """Return how many runs of a session were recorded node by node."""
+    entries = info.get("onnxruntime_runs", [])
+    return sum(entry["recorded"] for entry in entries if entry["session"] == number)
 
 
 def _title(info: dict[str, Any], number: int | str) -> str:

@@ -177,3 +177,25 @@ def test_runs_of_several_shapes_are_compared_each_with_its_own():
     (entry,) = by_session(table(OPS, runs))
     assert entry["compared"] == 3
     assert entry["stretch"] == 4.0
+
+
+def notes_of_runs(nodes):
+    args = {"nodes": nodes, "call_ns": 50, "unprofiled_ns": 10}
+    given = event(1, "session", "run", run_id=1, args=args)
+    ops = table(OPS, [given])
+    info = session_info(ops)
+    return largest_slowdown(info), session_notes(ops, table(ACTIVITIES, []), info)
+
+
+def test_only_runs_recorded_node_by_node_are_slowed_by_that():
+    slowdown, (note,) = notes_of_runs("recorded")
+    assert slowdown == 5.0
+    assert "Most of this is ONNX Runtime's own profiling" in note
+    slowdown, notes = notes_of_runs("learned")
+    assert slowdown == 5.0
+    assert "profiling slowed these runs by 5.00x" in notes[-1]
+    assert "Most of this" not in notes[-1]
+    slowdown, notes = notes_of_runs("not recorded")
+    assert slowdown is None
+    assert not any("slowed" in note for note in notes)
+    assert "The nodes of 0 of 1 run were recorded" in notes[0]
