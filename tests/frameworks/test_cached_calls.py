@@ -249,6 +249,27 @@ def test_speculative_decoding(model):
     ]
 
 
+def test_calls_of_a_draft_model_are_not_joined_to_those_of_the_target():
+    """Caches in tuples, which both models make anew and cut to the same lengths."""
+    draft, target = TupleDecoder(), TupleDecoder()
+
+    def cut(past, end):
+        return tuple((k[:, :, :end], v[:, :, :end]) for k, v in past)
+
+    with torch.no_grad(), epprof_nb.profile() as prof:
+        _, ours = target(prompt(9))
+        _, theirs = draft(prompt(9))
+        for i in range(3):
+            for _ in range(4):
+                _, theirs = draft(prompt(1), theirs)
+            _, ours = target(prompt(5), ours)
+            ours, theirs = cut(ours, 12 + 3 * i), cut(theirs, 12 + 3 * i)
+    rows = [row[1:4] for row in shown(prof)]
+    assert ("decode", 3, 15) in rows
+    assert rows.count(("prefill", 1, 9)) == 2
+    assert sum(calls for phase, calls, _ in rows if phase == "decode") == 3 + 12
+
+
 def test_proposals_are_taken_back_in_another_cache(model):
     """The first proposals are all accepted, and no call processes a single token."""
     cache = GrowingCache()

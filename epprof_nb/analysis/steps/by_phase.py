@@ -143,7 +143,8 @@ def _launch_idle_ns(index: ProfileIndex, groups: IntArray, n: int) -> IntArray:
 def decode_statistics(index: ProfileIndex) -> RepeatStatistics | None:
     """Return the statistics of the decode steps of language models; None if there are few.
 
-    A step lasts from the start of its call to the start of the next one, sampling included.
+    A step lasts from the start of its call to the start of the next one, sampling included, or of a
+    call of another generation on its thread, such as of a draft model.
 
     Examples
     --------
@@ -157,10 +158,9 @@ def decode_statistics(index: ProfileIndex) -> RepeatStatistics | None:
         return None
     ops = index.profile.tables["ops"]
     start, end = (ops[name][steps.row] for name in ("start_ns", "end_ns"))
-    order = np.lexsort((start, steps.generation))
-    goes_on = np.diff(steps.generation[order], append=MISSING) == 0
-    wall = np.empty(len(start), np.int64)
-    wall[order] = np.where(goes_on, np.roll(start[order], -1), end[order]) - start[order]
+    goes_on, following = _followers(start, steps.generation)
+    _, on_thread = _followers(start, ops["thread_id"][steps.row])
+    wall = np.where(goes_on, np.minimum(following, on_thread), end) - start
     wall = np.maximum(wall, 0)  # a damaged file may have negative times
     prefill, tokens = wall[~is_decode], int(steps.tokens[~is_decode].sum())
     before = (
@@ -169,3 +169,13 @@ def decode_statistics(index: ProfileIndex) -> RepeatStatistics | None:
         else ""
     )
     return wall_statistics(wall[is_decode], RepeatNames("decode step", 0), before)
+
+
+def _followers(start: IntArray, group: IntArray) -> tuple[npt.NDArray[np.bool_], IntArray]:
+    """Return whether each call has a later one in its group, and the start of that one."""
+    order = np.lexsort((start, group))
+    last = np.iinfo(np.int64).max
+    following = np.full(len(start), last)
+    goes_on = np.diff(group[order]) == 0
+    following[order[:-1][goes_on]] = start[order[1:][goes_on]]
+    return following != last, following

@@ -145,7 +145,7 @@ def _generations(
         if MISSING not in (turn, decode):
             number = known.turns.setdefault((model, turn), len(known.decodes))
         elif turn != MISSING:
-            number = known.with_cache(turn, tokens, past)
+            number = known.with_cache(model, turn, tokens, past)
         elif decode != MISSING:
             number, past = known.marked(model, thread, tokens, past, is_prefill=decode == PREFILL)
         else:
@@ -193,7 +193,7 @@ class _Known:
     turns
         The generation of each model and turn.
     caches
-        The last generation with each cache.
+        The last generation of each model with each cache.
     marks
         The last marked generation of each model and thread.
     held
@@ -206,7 +206,7 @@ class _Known:
 
     def __init__(self) -> None:
         self.turns: dict[tuple[_Model, int], int] = {}
-        self.caches: dict[int, int] = {}
+        self.caches: dict[tuple[_Model, int], int] = {}
         self.marks: dict[tuple[_Model, int], int] = {}
         self.held: dict[int, int] = {}
         self.expected: dict[tuple[_Model, int, int], list[tuple[int, int]]] = {}
@@ -221,12 +221,12 @@ class _Known:
         _, number = candidates.pop(of_thread[-1] if of_thread else -1)
         return len(self.decodes) if self._is_turn(number, tokens) else number
 
-    def with_cache(self, cache: int, tokens: int, past: int) -> int:
+    def with_cache(self, model: _Model, cache: int, tokens: int, past: int) -> int:
         """Return the generation of a call with a cache."""
-        number = self.caches.get(cache, len(self.decodes))
+        number = self.caches.get((model, cache), len(self.decodes))
         if past == 0 or (number < len(self.decodes) and self._is_turn(number, tokens)):
             number = len(self.decodes)
-        self.caches[cache] = number
+        self.caches[model, cache] = number
         return number
 
     def _is_turn(self, number: int, tokens: int) -> bool:

@@ -100,9 +100,9 @@ class CachedCalls:
                 return None
             caches = kv_caches.caches_in(named.items())
             if caches:
-                return _Call(self._histories, type(module), named, caches, query).end
+                return _Call(self._histories, _inner(module), named, caches, query).end
             if self.takes_cache.get(type(module)) is not False:
-                return _CallWithoutCache(self._histories, type(module), query).end
+                return _CallWithoutCache(self._histories, _inner(module), query).end
         return None
 
     def prepare(self, classes: Iterable[type]) -> None:
@@ -114,7 +114,7 @@ class CachedCalls:
 
     def _names(self, module: Any) -> tuple[Any, ...]:  # noqa: ANN401
         """Return the names of the parameters of a module that may be given by position."""
-        inner = vars(module).get("_modules", {}).get("_orig_mod", module)
+        inner = _inner(module)
         names = self._parameters.get(type(inner))
         if names is None:
             names, takes_cache = _parameters_of(type(inner).forward)
@@ -122,6 +122,11 @@ class CachedCalls:
             if inner is module:  # a compiled module may hold one of any class
                 self.takes_cache[type(module)] = takes_cache
         return names
+
+
+def _inner(module: Any) -> Any:  # noqa: ANN401
+    """Return the module that a compiled one calls; another module itself."""
+    return vars(module).get("_modules", {}).get("_orig_mod", module)
 
 
 _known_parameters: weakref.WeakKeyDictionary[Any, tuple[tuple[str, ...], bool]] = (
@@ -153,7 +158,7 @@ class _History:
     turn
         Number of the cache; see `token_log.TokenCall`.
     module
-        Class of the module that was called last.
+        The module that was called last.
     held
         Number of tokens in the cache; `UNKNOWN` if unknown.
     decoded
@@ -169,7 +174,7 @@ class _History:
     """
 
     turn: int
-    module: type
+    module: weakref.ref[Any]
     held: int = 0
     decoded: bool = False
     path: kv_caches.Path | None = None
@@ -192,7 +197,7 @@ class _Histories:
                 return known[1]
         return None
 
-    def continued(self, module: type, cache: Any, lengths: set[int], least: int) -> _History | None:  # noqa: ANN401
+    def continued(self, module: Any, cache: Any, lengths: set[int], least: int) -> _History | None:  # noqa: ANN401
         """Return the latest history of a module that goes on with other objects.
 
         The cache holds as many tokens as the last call left, or up to `least` fewer, because
@@ -201,7 +206,7 @@ class _Histories:
         known = [
             history
             for _, history in reversed(list(self._of.values()))
-            if history.module is module and history.held > 0
+            if history.module() is module and history.held > 0
         ]
         for history in known:
             if history.held in lengths:
@@ -238,8 +243,8 @@ class _CallWithoutCache:
 
     __slots__ = ("_begin_ns", "_histories", "_module", "_query")
 
-    def __init__(self, histories: _Histories, module: type, query: Query) -> None:
-        self._histories, self._module, self._query = histories, module, query
+    def __init__(self, histories: _Histories, module: Any, query: Query) -> None:  # noqa: ANN401
+        self._histories, self._module, self._query = histories, weakref.ref(module), query
         self._begin_ns = token_log.now()
 
     def end(self, result: object) -> None:
@@ -267,7 +272,7 @@ class _Call:
     def __init__(
         self,
         histories: _Histories,
-        module: type,
+        module: Any,  # noqa: ANN401
         named: dict[Any, Any],
         caches: list[Any],
         query: Query,
@@ -291,10 +296,10 @@ class _Call:
             # A single token continues something, unless the cache is empty.
             is_unknown = first is not None and query.tokens == 1
             held = token_log.UNKNOWN if is_unknown else 0
-            history = _History(token_log.new_turn(), module, held)
+            history = _History(token_log.new_turn(), weakref.ref(module), held)
         elif history.path is not None:
             self._before = {history.path: kv_caches.number_at(cache, history.path) or 0}
-        history.module = module
+        history.module = weakref.ref(module)
         self._history = history
         self._position = first_position(named, query, first)
         if self._position is None and query.tokens > 1:

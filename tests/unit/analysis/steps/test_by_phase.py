@@ -211,3 +211,32 @@ def test_the_summary_has_the_decode_steps():
     assert text.startswith("5 decode steps: mean 900 µs, median 1.00 ms")
     assert text.endswith("; prefill: 7 tokens in 2.00 ms")
     assert headline_of(ProfileIndex(profile(ops[:4]))).repeats is None
+
+
+def test_decode_steps_of_two_models_in_turns_are_not_counted_twice():
+    """A call of the target takes 3 ms, each of two calls of the draft model 1 ms."""
+    ms, lengths = 10**6, [(4, 0, 2), (4, 0, 1)]
+    for i in range(4):
+        lengths += [(1, 4 + 2 * i, 1), (1, 5 + 2 * i, 1), (1, 4 + i, 2)]
+    ops, at = [], 0
+    for i, (tokens, past, session) in enumerate(lengths):
+        ops.append(call(i + 1, at, at + ms // 2, tokens, past, session=session))
+        at += 3 * ms if session == 2 else ms
+    text = headline_of(ProfileIndex(profile(ops))).repeats.text
+    assert text.startswith("12 decode steps: mean 1.42 ms, median 1.00 ms")
+    assert text.endswith("; prefill: 8 tokens in 4.00 ms")
+
+
+def test_models_with_one_cache_do_not_continue_each_other():
+    kind = {"op_type": "module", "category": "framework"}
+    lengths = [("target", 4, 0), ("draft", 1, 4), ("draft", 1, 5), ("target", 1, 4)]
+    ops = [
+        op(
+            i + 1, name, 10 * i, 10 * i + 5,
+            args={"tokens": tokens, "past_tokens": past, "turn": 0}, **kind,
+        )
+        for i, (name, tokens, past) in enumerate(lengths)
+    ]  # fmt: skip
+    frame = profile(ops).by_phase()
+    assert frame["model"].tolist() == ["target", "target", "draft"]
+    assert shown(frame, "calls") == [(0, "prefill", 1), (0, "decode", 1), (1, "decode", 2)]
