@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _NONE = np.empty(0, np.int64)
 WAKE_UP_NS = 500_000
-"""Time from the end of the work of a thread in which the event loop that it wakes goes on."""
+"""Time in which an event loop goes on after work of a thread that wakes it, or after a timer."""
 _NO_CHANCE = 3
 """Least time between two ends of work in units of `WAKE_UP_NS`: if work ends more often, it ends
 just before anything else, too."""

@@ -38,6 +38,8 @@ def timer_joins(index: ProfileIndex, threads: Threads, idle: dict[int, Intervals
         others = np.sort(ends[(thread != number) & (thread != MISSING)])
         last = np.append(others, MISSING)[np.searchsorted(others, ended, side="right") - 1]
         goes_on &= last < np.maximum(begun, ended - WAKE_UP_NS)
+        # What was due while the loop did something else goes on just after that.
+        goes_on &= ended - begun > WAKE_UP_NS
         start.append(begun[goes_on])
         end.append(ended[goes_on])
         of_thread.append(np.full(np.count_nonzero(goes_on), number))
