@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.critical_path.columns import spans
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
-from epprof_nb.arrays.intervals import intersection, union
+from epprof_nb.arrays.intervals import LATEST, intersection, union
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -51,9 +51,10 @@ def recorded_joins(
         of_pair = union(waits.start[own], waits.end[own])
         start, end = intersection(of_pair, busy)
         until = of_pair[1][np.searchsorted(of_pair[0], start, side="right") - 1]
-        found.append(np.stack([
-            np.append(times, waits.end[own]) for times in (start, end, until)
-        ]))  # fmt: skip
+        # A thread that has done nothing yet has no time of its own: its begin was waited for.
+        ends = waits.end[own]
+        ends = ends[ends > min(busy[0][:1], default=LATEST)]
+        found.append(np.stack([np.append(times, ends) for times in (start, end, until)]))
     sizes = [times.shape[1] for times in found]
     start, end, until = np.concatenate([np.empty((3, 0), np.int64), *found], axis=1)
     thread, other = np.repeat(pairs, sizes, axis=0).T.astype(np.int32)

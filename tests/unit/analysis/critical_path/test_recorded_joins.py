@@ -17,6 +17,10 @@ def waited(*waits, ops=()):
         op(4, "short", 110, 600, thread_id=3),
         *ops,
     ]
+    return with_waits(ops, *waits)
+
+
+def with_waits(ops, *waits):
     found = profile(ops, info=info(1_000, cell="In[1]"))
     columns = ("thread_id", "other_thread_id", "start_ns", "end_ns")
     rows = [dict(zip(columns, wait, strict=True)) for wait in waits]
@@ -102,3 +106,16 @@ def test_no_waits_or_strange_ones(rows):
     prof = waited(*rows)
     assert prof.critical_path()["duration_ns"].sum() == 1_000
     assert saving(prof, "long", "short") == 0
+
+
+def test_the_begin_of_a_thread_does_not_depend_on_the_cell():
+    """A worker starts a thread without ops, as that of a stream, while the cell does its own."""
+    ops = [
+        op(1, "In[1]", 0, 1_000, op_type="cell", thread_id=1),
+        op(2, "own", 0, 500, 1, thread_id=1),
+        op(3, "job", 10, 400, thread_id=2),
+        op(4, "starts", 400, 990, thread_id=2),
+    ]
+    prof = with_waits(ops, (2, 3, 410, 510), (1, 2, 500, 990))
+    assert saving(prof, "own") == 10  # until the worker begins
+    assert saving(prof, "job") == 390
