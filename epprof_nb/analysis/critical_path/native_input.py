@@ -132,7 +132,7 @@ class CriticalPathInput:
         self._thread_ids, self._thread_numbers = threads.ids, threads.numbers
         homes = threads.ids[threads.numbers == threads.home]
         self.home_thread = int(homes[0]) if len(homes) else MISSING
-        joins = thread_joins(index, threads.of_ops, threads.of_calls)
+        joins = thread_joins(index, threads)
         self._own_until = own_time_until(index, threads)
         sampled = sampled_joins(index, threads)
         self._last_turns = cache(lambda: last_turns(index, threads))

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.arrays.intervals import EARLIEST, LATEST, complement, intersection, union
+from epprof_nb.arrays.intervals import (
+    EARLIEST,
+    LATEST,
+    complement,
+    covered_between,
+    intersection,
+    union,
+)
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.threads import Threads
     from epprof_nb.arrays.types import BoolArray, IntArray
 
     Rows = npt.NDArray[np.int32]
@@ -55,25 +63,16 @@ class Joins(NamedTuple):
         )  # fmt: skip
 
 
-def thread_joins(index: ProfileIndex, op_thread: Rows, call_thread: Rows) -> Joins:
-    """Return the waits of threads for others.
-
-    Parameters
-    ----------
-    index
-        Index of the profile.
-    op_thread, call_thread
-        Number of the thread of each op (`MISSING`: it is not part of a thread's time) and of each
-        API call.
-    """
+def thread_joins(index: ProfileIndex, threads: Threads) -> Joins:
+    """Return the waits of threads for others."""
+    op_thread = threads.of_ops
     parent, call_op = index.tree.parent, index.call_op
     listed = op_thread != MISSING
     callers = np.append(parent[listed], call_op)
-    workers = np.append(op_thread[listed], call_thread)
+    workers = np.append(op_thread[listed], threads.of_calls)
     waiting = np.append(op_thread, MISSING)[callers]
     across = (waiting != MISSING) & (waiting != workers)
     pairs = np.unique(np.stack([waiting[across], workers[across]], axis=1), axis=0)
-    threads = (op_thread, call_thread)
     found = []
     for pair in pairs.tolist():
         of_pair = across & (waiting == pair[0]) & (workers == pair[1])
@@ -96,11 +95,14 @@ def open_times(
 
 
 def _waits(
-    index: ProfileIndex, callers: IntArray, pair: list[int], threads: tuple[Rows, Rows]
+    index: ProfileIndex, callers: IntArray, pair: list[int], threads: Threads
 ) -> tuple[IntArray, IntArray]:
-    """Return when one thread has one of the ops `callers` open and only another works for them."""
+    """Return when one thread has one of the ops `callers` open and only another works for them.
+
+    Without the time between its events of which a recorded wait says what it waited for.
+    """
     thread, other = pair
-    op_thread, call_thread = threads
+    op_thread, call_thread = threads.of_ops, threads.of_calls
     ops = index.profile.tables["ops"]
     is_caller = np.zeros(len(ops) + 1, np.bool_)
     is_caller[callers] = True
@@ -108,4 +110,10 @@ def _waits(
     own = open_times(index, (op_thread == thread) & is_caller[index.tree.parent], own_calls)
     work = open_times(index, op_thread == other, call_thread == other)
     inside = union(ops["start_ns"][callers], ops["end_ns"][callers])
-    return intersection(intersection(inside, complement(*own, EARLIEST, LATEST)), work)
+    start, end = intersection(inside, complement(*own, EARLIEST, LATEST))
+    waits = index.profile.tables["thread_waits"]
+    recorded = waits["other_thread_id"] != MISSING
+    recorded &= threads.numbers_of(waits["thread_id"]) == thread
+    known = union(waits["start_ns"][recorded], waits["end_ns"][recorded])
+    unknown = 2 * covered_between(*known, start, end) < end - start
+    return intersection((start[unknown], end[unknown]), work)

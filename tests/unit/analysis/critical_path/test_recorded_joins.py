@@ -119,3 +119,14 @@ def test_the_begin_of_a_thread_does_not_depend_on_the_cell():
     prof = with_waits(ops, (2, 3, 410, 510), (1, 2, 500, 990))
     assert saving(prof, "own") == 10  # until the worker begins
     assert saving(prof, "job") == 390
+
+
+def test_a_recorded_wait_tells_which_of_the_workers_of_an_op_ended_it():
+    ops = [
+        op(1, "In[1]", 0, 1_000, op_type="cell", thread_id=1),
+        op(2, "first", 0, 300, 1, thread_id=2),
+        op(3, "second", 0, 305, 1, thread_id=3),
+        op(4, "merge", 310, 1_000, 1, thread_id=1),
+    ]
+    assert saving(with_waits(ops, (1, 2, 5, 301)), "first") == 295
+    assert saving(with_waits(ops), "first") == 0  # the cell may need both
