@@ -462,8 +462,8 @@ def end_samples() -> None:
 def drain_samples() -> dict[str, Any]:
     """Take the samples since the last call.
 
-    Columns: time, interval and processor i64 (ns; -1: unknown processor time), thread_id u64,
-    stack_id u32 (as in `drain_stacks`).
+    Columns: time, interval, processor and core_wait i64 (ns; the last two -1 if unknown), thread_id
+    u64, stack_id u32 (as in `drain_stacks`).
     Counts since the start: ``exact`` samples; ``outer``: of the outer frames only, because the
     inner ones changed too fast; ``inconsistent``: without a stack; ``dropped``: for lack of memory.
     """

@@ -384,6 +384,12 @@ HOST_SAMPLES = TableSchema(
             "id",
             "processor time of the thread until then, since its start; missing if unknown",
         ),
+        Column(
+            "core_wait_ns",
+            "id",
+            "time that the thread has waited for a core until it last got one before the sample, "
+            "since its start; missing if unknown",
+        ),
     ),
 )
 

@@ -17,8 +17,8 @@ NEEDED = 20
 def numbers(batches):
     """Columns of the samples of some batches."""
     names = {
-        "time": np.int64, "interval": np.int64, "processor": np.int64, "thread_id": np.uint64,
-        "stack_id": np.int32,
+        "time": np.int64, "interval": np.int64, "processor": np.int64, "core_wait": np.int64,
+        "thread_id": np.uint64, "stack_id": np.int32,
     }  # fmt: skip
     parts = [batch.samples for batch in batches if batch.samples]
     return {
@@ -50,6 +50,7 @@ class Sampled:
         self.resolved = resolve(recording.stacks, [found["stack_id"].astype(np.int32)])
         self.thread = found["thread_id"].astype(np.int64)
         self.interval, self.processor = found["interval"], found["processor"]
+        self.core_wait = found["core_wait"]
         rows = self.resolved.rows(found["stack_id"].astype(np.int32)).tolist()
         trees = {row: self.resolved.stacks.frames(row) for row in set(rows)}
         self.stacks = [trees[row] for row in rows]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.critical_path.sampled_joins import Intervals
     from epprof_nb.analysis.critical_path.threads import Threads
     from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.table import Table
 
 Idle = Literal["fixed", "event loop", "queued", "until time", "exclusive", "last turn"] | int
 """The end of idle time: after a fixed time, or at a time of the clock; or, for the thread with this
@@ -43,7 +44,7 @@ was the last one to get it.
 MAX_THREADS = 4
 """Number of threads, those with the most idle time, that are checked for waiting for work."""
 _IDLE = 8
-"""A thread is idle between two samples if that time is this many times its processor time."""
+"""A thread is idle between two samples if it used or waited for a core for less than this part."""
 _TAIL, _MOSTLY = 4, 0.5
 """Idle time ends with work that ends in its last quarter, if it does so in half of this time."""
 
@@ -64,7 +65,7 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
         known = known_waits(index, threads, number, thread_id)
         events = np.sort(np.concatenate([ops["start_ns"][own], ops["end_ns"][own], *known]))
         events = events[np.diff(events, prepend=events[:1] - 1) != 0]  # faster than np.unique
-        times = samples["start_ns"][rows], samples["processor_ns"][rows]
+        times = samples["start_ns"][rows], _wanted(samples, rows)
         idle = _with_alike(_between(*times, events, known), index, own, known)
         if len(idle[0]):
             if number != threads.home:
@@ -73,6 +74,23 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
             idle = intersection(idle, complement(*known, EARLIEST, LATEST))
             found[number] = _cut(idle, events)
     return {number: idle for number, idle in found.items() if len(idle[0])}
+
+
+def _wanted(samples: Table, rows: IntArray) -> IntArray:
+    """Return how long a thread has used or waited for a core until each of its samples.
+
+    A wait is known once it has ended. What does not fit into the time since the last sample was
+    before that.
+    """
+    time, used, waited = (
+        np.diff(samples[name][rows]) for name in ("start_ns", "processor_ns", "core_wait_ns")
+    )
+    if (samples["core_wait_ns"][rows] == MISSING).any():
+        return samples["processor_ns"][rows]
+    over = np.cumsum((waited + used - time)[::-1])[::-1]
+    before = over - np.minimum(np.minimum.accumulate(over[::-1]), 0)[::-1]
+    in_each = waited + np.append(before[1:], 0) - before
+    return np.cumsum(np.append(0, used + in_each))
 
 
 def _between(time: IntArray, used: IntArray, events: IntArray, known: Intervals) -> Intervals:

@@ -56,6 +56,7 @@ def host_sample_table(index: ProfileIndex) -> ResultTable:
             "stack_id": OptionalColumn(samples["stack_id"], samples["stack_id"] == MISSING),
             "interval_ns": samples["interval_ns"],
             "processor_ns": optional(samples["processor_ns"]),
+            "core_wait_ns": optional(samples["core_wait_ns"]),
             "function": names_at(lines.function, own),
             "file": names_at(lines.file, own),
             "line": optional(values_at(lines.line, own)),

@@ -1,5 +1,7 @@
 #include "core/thread_state.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -100,6 +102,20 @@ int64_t thread_cpu_time(uint64_t tid) {
   auto clock = clockid_t(~uint32_t(tid) << 3 | 4 | 2);
   if (clock_gettime(clock, &used) != 0) return -1;
   return int64_t(used.tv_sec) * 1000000000 + used.tv_nsec;
+}
+
+int64_t thread_core_wait(uint64_t tid) {
+  char path[64], text[64];
+  snprintf(path, sizeof path, "/proc/self/task/%llu/schedstat", (unsigned long long)tid);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return -1;
+  ssize_t size = read(file, text, sizeof text - 1);
+  close(file);
+  if (size <= 0) return -1;
+  text[size] = 0;
+  char* rest;
+  strtoull(text, &rest, 10);  // the time on a core
+  return *rest == ' ' ? int64_t(strtoull(rest, nullptr, 10)) : -1;
 }
 
 void for_each_thread(void (*each)(ThreadState*, void*), void* data) {

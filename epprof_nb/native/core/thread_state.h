@@ -185,6 +185,9 @@ void free_ended_threads();     // frees ended threads whose logs have been drain
 
 // CPU time of a thread of this process so far; -1 if it has ended.
 int64_t thread_cpu_time(uint64_t tid);
+// Time that a thread of this process has waited for a core so far, until it last got one; -1 if it
+// is unknown.
+int64_t thread_core_wait(uint64_t tid);
 
 // The thread that runs the cell. Launches on threads without open ops may belong to its op.
 extern std::atomic<ThreadState*> cell_thread;

@@ -64,13 +64,14 @@ epprof_columns* epprof_samples_drain(uint64_t counts[4]) {
   SampleCounts found;
   std::vector<Sample> samples;
   if (sampler) samples = sampler->take(&found);
-  std::vector<int64_t> time, interval, processor;
+  std::vector<int64_t> time, interval, processor, core_wait;
   std::vector<uint64_t> thread;
   std::vector<uint32_t> stack;
   for (const Sample& sample : samples) {
     time.push_back(sample.time);
     interval.push_back(sample.interval);
     processor.push_back(sample.processor);
+    core_wait.push_back(sample.core_wait);
     thread.push_back(sample.tid);
     stack.push_back(sample.stack);
   }
@@ -82,6 +83,7 @@ epprof_columns* epprof_samples_drain(uint64_t counts[4]) {
   columns->add("time", std::move(time));
   columns->add("interval", std::move(interval));
   columns->add("processor", std::move(processor));
+  columns->add("core_wait", std::move(core_wait));
   columns->add("thread_id", std::move(thread));
   columns->add("stack_id", std::move(stack));
   return columns;

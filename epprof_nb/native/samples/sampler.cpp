@@ -145,7 +145,7 @@ void Sampler::sample_all(Worker* worker, int64_t began, int64_t now, int64_t int
 void Sampler::sample(Worker* worker, uint64_t tid, int64_t now, int64_t interval) {
   SampledThread& known = known_thread(worker, tid, now);
   if (!known.frames) return;
-  int64_t cpu_time = thread_cpu_time(tid);
+  int64_t cpu_time = thread_cpu_time(tid), core_wait = thread_core_wait(tid);
   ForkLockGuard lock(mutex);
   start_session(worker);
   if (cpu_time < 0 || cpu_time != known.cpu_time || known.stack == kNoStack) {
@@ -161,7 +161,7 @@ void Sampler::sample(Worker* worker, uint64_t tid, int64_t now, int64_t interval
   }
   if (known.stack == kNoStack) return;
   if (samples_.size() < kMaxSamples) {
-    samples_.push_back({epprof_now_ns(), interval, cpu_time, tid, known.stack});
+    samples_.push_back({epprof_now_ns(), interval, cpu_time, core_wait, tid, known.stack});
   } else {
     counts_.dropped++;
   }

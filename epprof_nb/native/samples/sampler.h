@@ -16,6 +16,7 @@ namespace epprof {
 struct Sample {
   int64_t time, interval;  // since the moment of the sample before, of any thread
   int64_t processor;       // processor time of the thread until then; -1: unknown
+  int64_t core_wait;       // time that the thread has waited for a core until then; -1: unknown
   uint64_t tid;
   uint32_t stack;
 };

@@ -48,7 +48,7 @@ _LAUNCHES = {
     "correlation_id": 8, "op_id": 8, "start_ns": 8, "end_ns": 8, "name_id": 4, "return_value": 4,
     "flags": 2, "domain": 2, "stack_id": 4, "thread_id": 8,
 }  # fmt: skip
-_SAMPLES = {"time": 8, "interval": 8, "processor": 8, "thread_id": 8, "stack_id": 4}
+_SAMPLES = {"time": 8, "interval": 8, "processor": 8, "core_wait": 8, "thread_id": 8, "stack_id": 4}
 _NO_STATEMENT = 2**32 - 1
 
 

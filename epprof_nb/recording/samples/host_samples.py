@@ -59,6 +59,7 @@ def sample_table(
             "stack_id": get("stack_id", np.int32),
             "interval_ns": get("interval", np.int64),
             "processor_ns": get("processor", np.int64),
+            "core_wait_ns": get("core_wait", np.int64),
         },
     )
     time = samples["start_ns"]

@@ -1,8 +1,9 @@
 """Time in which a thread does nothing, and nothing says what it waits for."""
 
+import numpy as np
 import pytest
 
-from epprof_nb.data.schema import HOST_SAMPLES, THREAD_WAITS
+from epprof_nb.data.schema import HOST_SAMPLES, MISSING, THREAD_WAITS
 from tests.helpers import tiny
 from tests.helpers.planted import info
 from tests.helpers.tiny import op, profile
@@ -131,6 +132,19 @@ def test_an_idle_thread_without_an_op_is_no_part_of_the_path():
     ops = [op(2, "work", 0, 600, 1), op(3, "job", 900, 950, thread_id=2)]
     prof = sampled(ops, [(900, 950)], thread=2)
     assert saving(prof, "work") == (600, 600, 600)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_thread_that_waits_for_a_core_is_not_idle(is_known):
+    """Of 100 ns each, the thread waits for 90, which shows when it gets the core."""
+    ops = [op(2, "own", 100, 800, 1), op(3, "job", 110, 790, thread_id=2)]
+    prof = sampled(ops, [(at + 90, at + 100) for at in range(0, 1_000, 100)])
+    samples = prof.tables["host_samples"]
+    waited = 90 * ((samples["start_ns"] + 10) // 100)
+    prof.tables["host_samples"] = samples.replace(
+        core_wait_ns=waited if is_known else np.full(len(waited), MISSING)
+    )
+    assert saving(prof, "job") == ((0, 0, 0) if is_known else (0, 0, 680))
 
 
 def test_samples_of_older_versions_have_no_processor_time():

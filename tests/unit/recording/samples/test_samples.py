@@ -71,6 +71,7 @@ def test_a_thread_that_waits_is_sampled_where_it_waits(around):
     stacks = found.of(thread)
     assert len(stacks) >= 20
     assert (np.diff(found.processor[found.thread == thread]) >= 0).all()
+    assert (np.diff(found.core_wait[found.thread == thread]) >= 0).all()
     # Samples from before and after the wait have other frames.
     assert stacks.count(expected) >= len(stacks) // 2
     assert found.counts["inconsistent"] == 0
@@ -202,6 +203,7 @@ def test_samples_in_calls_are_left_out():
             "time": np.array(times, np.int64),
             "interval": np.full(len(times), 7, np.int64),
             "processor": np.full(len(times), 5, np.int64),
+            "core_wait": np.full(len(times), 3, np.int64),
             "thread_id": np.full(len(times), 5, np.uint64),
             "stack_id": np.arange(len(times), dtype=np.int32),
         }
