@@ -18,8 +18,11 @@ try:
 except ImportError:
     pass  # the tests that need it are skipped
 else:
-    # The workers of pytest-xdist and what they start share the processors.
-    settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    # The workers of pytest-xdist and what they start share the processors. Each run of the suite
+    # tries other examples.
+    settings.register_profile(
+        "busy", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    )
     settings.load_profile("busy")
 
 # Kernels that tests start share the processors with other tests.

@@ -235,7 +235,7 @@ TREES = st.lists(
 
 
 @given(TREES, TREES, st.integers(0, 3), st.floats(0, 0.2))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_comparisons_mirror_each_other_and_are_silent_on_equal_ones(one, other, seed, noise):
     a, b = (
         repeated({name: time * MS for name, time in tree}, noise=noise, repeats=12, seed=seed + i)

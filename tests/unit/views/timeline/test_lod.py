@@ -59,7 +59,7 @@ queues = st.binary(min_size=160, max_size=600).map(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(events | crowds | queues, st.integers(-80, 400), st.integers(1, 500), st.integers(1, 40))
 def test_rectangles_add_up_to_the_events_of_the_window(found, low, length, bins):
     code = [c for c, _, _ in found]
