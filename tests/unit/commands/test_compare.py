@@ -83,20 +83,22 @@ def test_the_page_of_a_comparison_needs_no_network(tmp_path):
     ],
 )
 def test_exit_codes(tmp_path, new, options, code):
-    names = (
-        "old", "same", "slower", "noisy", "faster", "short", "loud", "damaged", "missing"
-    )  # fmt: skip
-    files = {name: str(tmp_path / f"{name}.epprof") for name in names}
-    repeated(TIMES).save(files["old"])
-    repeated(TIMES, seed=1).save(files["same"])
-    repeated(TIMES | {"y = model(x)": 12 * MS}, seed=2).save(files["slower"])
-    repeated(TIMES, noise=0.5, repeats=12, seed=3).save(files["noisy"])
     few = {name: time // 20 for name, time in TIMES.items()}
-    repeated(few, noise=0.5, repeats=12, seed=3).save(files["faster"])
-    repeated(TIMES, repeats=5).save(files["short"])
-    repeated(TIMES, noise=2.5, repeats=12).save(files["loud"])
-    (tmp_path / "damaged.epprof").write_bytes(b"PK no zip")
-    result = CliRunner().invoke(main, ["compare", files["old"], files[new], *options])
+    made = {
+        "same": lambda: repeated(TIMES, seed=1),
+        "slower": lambda: repeated(TIMES | {"y = model(x)": 12 * MS}, seed=2),
+        "noisy": lambda: repeated(TIMES, noise=0.5, repeats=12, seed=3),
+        "faster": lambda: repeated(few, noise=0.5, repeats=12, seed=3),
+        "short": lambda: repeated(TIMES, repeats=5),
+        "loud": lambda: repeated(TIMES, noise=2.5, repeats=12),
+    }
+    old, path = tmp_path / "old.epprof", tmp_path / f"{new}.epprof"
+    repeated(TIMES).save(old)
+    if new in made:
+        made[new]().save(path)
+    elif new == "damaged":
+        path.write_bytes(b"PK no zip")
+    result = CliRunner().invoke(main, ["compare", str(old), str(path), *options])
     assert result.exit_code == code, result.output
     assert result.output
     assert not result.exception or isinstance(result.exception, SystemExit)
