@@ -263,7 +263,7 @@ def pause_lock_waits() -> None:
 def resume_lock_waits() -> None:
     """Record the calling thread again, after as many pauses."""
 
-def drain_lock_waits() -> dict[str, bytes]:
+def drain_lock_waits() -> dict[str, memoryview]:
     """Return the waits that have ended since the last call, at most a million.
 
     Returns
@@ -598,7 +598,7 @@ def cupti_drain() -> dict[str, Any]:
     records for which CUPTI had no buffer; ``decode_ns``: decoding time.
     """
 
-def cupti_graph_nodes() -> dict[str, bytes]:
+def cupti_graph_nodes() -> dict[str, memoryview]:
     """Take the graph nodes: node u64, original u64 (0: not a clone), op_id u64 (0: none).
 
     stack_id i64 (-1: none).
@@ -744,7 +744,7 @@ def critical_path(
     rows: bool,
     follow_home: bool,
     ends_with_home: bool,
-) -> dict[str, bytes]:
+) -> dict[str, memoryview]:
     """Find the longest path through host threads and device lanes.
 
     Parameters
@@ -789,7 +789,7 @@ def nvtx_record(on: bool, /) -> None:
 def nvtx_attached() -> list[str]:
     """Paths of the libraries whose copies of NVTX are attached."""
 
-def nvtx_details(first: int, /) -> dict[str, bytes]:
+def nvtx_details(first: int, /) -> dict[str, memoryview]:
     """Return the attributes of ranges and marks besides their name, from id `first` on.
 
     Columns: domain u32, category u32 (number; 0: none), category_name u32, flags u32 (1: has a
@@ -1409,7 +1409,7 @@ def ort_allocator_statistics(
     OrtMemoryInfo. Raises RuntimeError if the session has no such allocator.
     """
 
-def ort_event_details(first: int, /) -> dict[str, bytes]:
+def ort_event_details(first: int, /) -> dict[str, memoryview]:
     """Details of events, ids `first` and up.
 
     Columns: session u32, node_index i32 (-1: none), name ids (u32) op_type, provider,

@@ -396,7 +396,7 @@ class CriticalPathInput:
         rows: bool = False,
         changed: tuple[Columns, ...] = (),
         follow_home: bool = True,
-    ) -> dict[str, bytes]:
+    ) -> dict[str, memoryview]:
         parts: tuple[Columns, ...] = changed or (self._ops, self._calls, self._activities)
         columns = (
             *(c for part in parts for c in part),
@@ -453,6 +453,6 @@ def _ordered_calls(start: IntArray, end: IntArray, *columns: npt.NDArray[Any]) -
     return start, end, *columns, row_order(start), row_order(end)
 
 
-def _rows(found: dict[str, bytes]) -> dict[str, npt.NDArray[Any]]:
+def _rows(found: dict[str, memoryview]) -> dict[str, npt.NDArray[Any]]:
     dtypes = {"step": np.uint8, "row": np.int32, "start_ns": np.int64, "end_ns": np.int64}
     return {name: np.frombuffer(found[name], dtype)[::-1] for name, dtype in dtypes.items()}

@@ -1,4 +1,4 @@
-// Named columns, returned to Python through plain C accessors.
+// Named columns, given to Python through plain C accessors.
 #pragma once
 
 #include <stddef.h>
@@ -39,8 +39,10 @@ typedef struct epprof_columns epprof_columns;
 
 size_t epprof_columns_count(const epprof_columns* columns);
 const char* epprof_columns_name(const epprof_columns* columns, size_t i);
-size_t epprof_columns_bytes(const epprof_columns* columns, size_t i);
-void epprof_columns_copy(const epprof_columns* columns, size_t i, void* to);
+// Sets `data` to the column in one piece. Returns its owner, to free with `epprof_column_free`; null
+// if memory is exhausted.
+void* epprof_columns_take(epprof_columns* columns, size_t i, const void** data, size_t* bytes);
+void epprof_column_free(void* owner);
 void epprof_columns_free(epprof_columns* columns);
 
 #ifdef __cplusplus

@@ -12,6 +12,13 @@
 namespace epprof {
 namespace {
 
+// Room that stays empty takes no memory, but growing copies the column.
+template <typename T>
+void make_room(std::vector<T>& column, size_t more) {
+  size_t rows = column.size() + more;
+  if (rows > column.capacity()) column.reserve(rows + rows / 2 + 64);
+}
+
 struct Ops {
   std::vector<uint64_t> op_id, parent, thread;
   std::vector<int64_t> start, end, duration, suspended;
@@ -23,11 +30,10 @@ struct Ops {
   uint64_t tid = 0;
 
   void reserve(size_t more) {
-    size_t n = op_id.size() + more;
-    for (auto* column : {&op_id, &parent, &thread}) column->reserve(n);
-    for (auto* column : {&start, &end, &duration, &suspended}) column->reserve(n);
-    for (auto* column : {&name, &payload_id, &count}) column->reserve(n);
-    for (auto* column : {&category, &flags}) column->reserve(n);
+    for (auto* column : {&op_id, &parent, &thread}) make_room(*column, more);
+    for (auto* column : {&start, &end, &duration, &suspended}) make_room(*column, more);
+    for (auto* column : {&name, &payload_id, &count}) make_room(*column, more);
+    for (auto* column : {&category, &flags}) make_room(*column, more);
   }
 
   void add(const OpRecord& r) {
@@ -78,12 +84,11 @@ struct Launches {
   uint64_t lost = 0;
 
   void reserve(size_t more) {
-    size_t n = correlation.size() + more;
-    for (auto* column : {&correlation, &op, &thread}) column->reserve(n);
-    for (auto* column : {&start, &end}) column->reserve(n);
-    for (auto* column : {&flags, &domain}) column->reserve(n);
-    for (auto* column : {&name, &stack}) column->reserve(n);
-    result.reserve(n);
+    for (auto* column : {&correlation, &op, &thread}) make_room(*column, more);
+    for (auto* column : {&start, &end}) make_room(*column, more);
+    for (auto* column : {&flags, &domain}) make_room(*column, more);
+    for (auto* column : {&name, &stack}) make_room(*column, more);
+    make_room(result, more);
   }
 
   void add(const LaunchRecord& r, uint64_t tid) {
@@ -241,7 +246,7 @@ extern "C" epprof_columns* epprof_drain_launches(uint64_t* lost) {
         // this one.
         LaunchRecord call;
         if (call_in_progress(t, &call)) all.add(call, t->tid);
-        all.reserve(t->launches.pending() + 1);
+        all.reserve(t->launches.pending());
         t->launches.consume(launch_pool, [&](const LaunchRecord& r) { all.add(r, t->tid); });
         all.lost += t->launches.lost.exchange(0);
       },

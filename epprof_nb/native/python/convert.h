@@ -12,5 +12,5 @@ PyObject* raise_message(char* message);  // raises RuntimeError; frees the messa
 PyObject* to_utf8(PyObject* text);
 int to_u32(PyObject* value, uint32_t* number);
 int to_u64(PyObject* value, uint64_t* number);
-PyObject* columns_to_dict(epprof_columns* columns);  // name -> bytes; frees the columns
+PyObject* columns_to_dict(epprof_columns* columns);  // name -> memoryview of bytes; frees the columns
 PyObject* add_count(PyObject* dict, const char* key, uint64_t count);

@@ -214,8 +214,8 @@ def _raw(log: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
     if counts:
         yield "counts", _json(counts)
     for name, value in log.items():
-        if isinstance(value, bytes):
-            yield name, value
+        if isinstance(value, memoryview):
+            yield name, value.tobytes()
 
 
 def _table(prefix: str, table: Table) -> Entries:

@@ -119,7 +119,7 @@ def _texts(raw: dict[str, Any], name: str, rows: npt.NDArray[np.intp]) -> list[s
     ends = np.cumsum(sizes)
     data = raw[f"{name}s"]
     return [
-        _shown(data[end - size : end].decode("utf-8", "surrogatepass"))
+        _shown(str(data[end - size : end], "utf-8", "surrogatepass"))
         for end, size in zip(ends[rows].tolist(), sizes[rows].tolist(), strict=True)
     ]
 
