@@ -8,6 +8,7 @@ from epprof_nb.data.empty_tables import with_note
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.result_columns import with_columns
 from epprof_nb.profiles.table_frame import table_frame
+from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 _NO_CACHE = (
     "Some calls do not continue the KV cache of the call before. If they should, pass the cache on "
     "(`use_cache=True` in transformers): without it, each call processes the whole sequence."
+)
+_LEFT_OUT = (
+    "No row has {}: the KV cache fits several generations, which may alternate. Tell them apart: "
+    '`with epprof_nb.phase("decode", 1, model="first"):`.'
 )
 
 
@@ -53,6 +58,10 @@ class GenerationTables(ProfileData):
         call begins a generation, such as the next turn of a chat. `wall_ns` lasts to the start of
         the next phase. For the prefill, it is the time to the first token, including sampling.
 
+        The sequences of a cache may be reordered, some of them may end, and its oldest tokens may
+        be cut: then the calls of one model on one thread belong together if the lengths fit. Calls
+        that may continue several generations are in no row, and a note counts them.
+
         Of nested modules, the outermost call with a cache counts, whatever the names of its
         arguments. Calls with the same cache belong together. The profiler reads nothing from a
         device, so `past_tokens` is missing if the cache is a buffer that may already hold tokens.
@@ -69,9 +78,12 @@ class GenerationTables(ProfileData):
         --------
         >>> prof.by_phase().groupby("phase")["tokens_per_s"].median()  # doctest: +SKIP
         """
-        from epprof_nb.analysis.steps.by_phase import phase_table
+        from epprof_nb.analysis.base.index import index_of
+        from epprof_nb.analysis.steps.by_phase import left_out_calls, phase_table
 
         frame = table_frame(self, "by_phase", phase_table, attribution=attribution)
+        if left_out := left_out_calls(index_of(self)):
+            return with_note(frame, _LEFT_OUT.format(plural(left_out, "call")))
         without_cache = (frame["past_tokens"] == 0).fillna(False)  # noqa: FBT003
         alone = len(frame) > 1 and without_cache.all() and (frame["calls"] == 1).all()
         if alone or (without_cache & (frame["phase"] == "decode")).any():

@@ -295,6 +295,68 @@ def test_branches_of_a_search_continue_copies_of_a_cache(model):
     assert frame["past_tokens"].tolist() == [0, 9, 9, 9]
 
 
+def reordered(past):
+    return tuple((k[[0, 0, 1]], v[[0, 0, 1]]) for k, v in past)
+
+
+def cut(past):
+    return tuple((k[:, :, -8:].clone(), v[:, :, -8:].clone()) for k, v in past)
+
+
+@pytest.mark.parametrize("changed", [reordered, cut])
+def test_a_loop_that_changes_the_tuples(changed):
+    model, past, ids = TupleDecoder(), None, prompt(9, 3)
+    with torch.no_grad(), epprof_nb.profile() as prof:
+        for _ in range(6):
+            logits, past = model(ids, past)
+            ids, past = logits[:, -1:].argmax(-1), changed(past)
+    held = 8 if changed is cut else 9
+    assert shown(prof) == [(0, "prefill", 1, 9, 0), (0, "decode", 5, 5, held)]
+
+
+def test_the_prompt_of_a_search_has_one_sequence():
+    model, ids = TupleDecoder(), prompt(1, 3)
+    with torch.no_grad(), epprof_nb.profile() as prof:
+        _, past = model(prompt(9))
+        past = tuple((k.repeat(3, 1, 1, 1), v.repeat(3, 1, 1, 1)) for k, v in past)
+        for _ in range(4):
+            _, past = model(ids, past)
+            past = reordered(past)
+    assert shown(prof, "batch", "tokens") == [(0, "prefill", 1, 9), (0, "decode", 3, 4)]
+
+
+def test_keys_and_values_in_two_lists_or_stacked():
+    class Lists(TupleDecoder):
+        def forward(self, ids, k_cache=None, v_cache=None):
+            pairs = None if k_cache is None else list(zip(k_cache, v_cache, strict=True))
+            logits, past = super().forward(ids, pairs)
+            return logits, [keys for keys, _ in past], [values for _, values in past]
+
+    class Stacked(TupleDecoder):
+        def forward(self, ids, past=None):
+            logits, made = super().forward(ids, past)
+            return logits, torch.stack([torch.stack(pair) for pair in made])
+
+    for model in (Lists(), Stacked()):
+        caches, ids = (), prompt(7)
+        with torch.no_grad(), epprof_nb.profile() as prof:
+            for _ in range(5):
+                logits, *caches = model(ids, *caches)
+                ids = logits[:, -1:].argmax(-1)
+        assert shown(prof) == expected(7, 5)
+
+
+def test_windows_of_generations_that_alternate_are_in_no_row():
+    model = TupleDecoder()
+    with torch.no_grad(), epprof_nb.profile() as prof:
+        pasts = [cut(model(prompt(9))[1]) for _ in range(2)]
+        for _ in range(3):
+            pasts = [cut(model(prompt(1), past)[1]) for past in pasts]
+    frame = prof.by_phase()
+    assert "6 calls" in frame.attrs["note"]
+    assert len(frame) == 0
+
+
 def test_calls_of_two_threads(model):
     from threading import Barrier, Thread
 

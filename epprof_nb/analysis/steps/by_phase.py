@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.added_time.added_time import added_time
 from epprof_nb.analysis.base.missing_records import busy_within
 from epprof_nb.analysis.base.op_totals import totals
-from epprof_nb.analysis.base.processes import process_by_process
+from epprof_nb.analysis.base.processes import process_by_process, processes
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.onnx.sampling import runs
@@ -49,20 +49,21 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
     no_device = np.full(n, not index.device_ids, np.bool_)
     count = sum_by_group(group, np.ones(len(group), np.int64), n)[:-1]
     tokens = sum_by_group(group, steps.tokens, n)[:-1]
-    batch = _largest(steps.generation, steps.batch)[steps.generation[first]]
+    known_batch = _largest(steps.generation, steps.batch)[steps.generation]
+    known_batch = np.where(steps.batch == MISSING, known_batch, steps.batch)
     wall = end - start
     host = sum_by_group(group, ops["duration_ns"][steps.row], n)[:-1]
     order = np.lexsort((steps.phase[first], steps.generation[first]))
     seconds = np.maximum(wall, 1) / 1e9
     unprofiled = _unprofiled_ns(index, steps, group, start, end)
-    all_tokens = tokens * np.maximum(batch, 1).astype(np.float64)
+    all_tokens = np.bincount(group, steps.tokens * np.maximum(known_batch, 1.0), n)
     return ResultTable(
         {
             "model": categorical([steps.model[call] for call in first.tolist()]),
             "generation": steps.generation[first],
             "phase": categorical([PHASES[code] for code in steps.phase[first].tolist()]),
             "calls": count,
-            "batch": optional(batch),
+            "batch": optional(_largest(group, known_batch)),
             "tokens": tokens,
             "past_tokens": optional(steps.past[first]),
             "cache_bytes": optional(_largest(group, steps.cache_bytes)),
@@ -78,6 +79,12 @@ def phase_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> 
             "launch_idle_ns": OptionalColumn(_launch_idle_ns(index, groups, n), no_device),
         }
     ).take(order)
+
+
+def left_out_calls(index: ProfileIndex) -> int:
+    """Return the number of calls of language models of which it is not known what they continue."""
+    indexes = [part.index for part in index.cached(processes)] or [index]
+    return sum(each.cached(model_steps).left_out for each in indexes)
 
 
 def _ends(index: ProfileIndex, steps: ModelSteps, group: IntArray, first: IntArray) -> IntArray:

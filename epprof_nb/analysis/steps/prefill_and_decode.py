@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.frameworks.phases import is_of_type
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data import ort_runs
+from epprof_nb.data.cache_uses import MOST, AmbiguousCacheError, CacheUse, continued
 from epprof_nb.data.token_arguments import CALL_ARGUMENTS, MAX_DRAFT
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ class ModelSteps(NamedTuple):
     ``row`` is the row of the op, and ``model`` the session, the path of the module or the name that
     the user has given; ``batch``, ``tokens``, ``past`` and ``cache_bytes`` are its arguments (see
     `epprof_nb.data.token_arguments`), `MISSING` if unknown; ``generation`` numbers the generations
-    from 0, and ``phase`` is `PREFILL` or `DECODE`.
+    from 0, and ``phase`` is `PREFILL` or `DECODE`. ``left_out`` counts further calls, of which it
+    is not known what they continue.
     """
 
     row: IntArray
@@ -41,6 +44,7 @@ class ModelSteps(NamedTuple):
     cache_bytes: IntArray
     generation: IntArray
     phase: IntArray
+    left_out: int
 
 
 def model_steps(index: ProfileIndex) -> ModelSteps:
@@ -49,7 +53,8 @@ def model_steps(index: ProfileIndex) -> ModelSteps:
     Generation libraries and `epprof_nb.phase` say which phase a call belongs to. Otherwise calls
     with one KV cache belong together; of sessions, whose caches are not known, a call continues a
     generation if the cache holds as many tokens as that generation has processed, in the same
-    number of sequences; among several, the generation of the same thread. Calls belong to the
+    number of sequences; among several, the generation of the same thread. Else the lengths decide
+    as in `epprof_nb.data.cache_uses`. Calls belong to the
     prefill until one processes a single token, or proposals of which some are taken back. After
     that, a call that processes many tokens begins a new generation, such as the next turn of a
     chat.
@@ -63,7 +68,18 @@ def model_steps(index: ProfileIndex) -> ModelSteps:
     keys = list(zip(ops["session"][rows].tolist(), models, strict=True))
     generation, phase, past = _generations(keys, threads, arguments)
     batch, tokens, _, cache_bytes, _, _ = arguments.T
-    return ModelSteps(rows, models, batch, tokens, past, cache_bytes, generation, phase)
+    known = np.flatnonzero(generation != MISSING)
+    return ModelSteps(
+        rows[known],
+        [models[i] for i in known.tolist()],
+        batch[known],
+        tokens[known],
+        past[known],
+        cache_bytes[known],
+        generation[known],
+        phase[known],
+        len(rows) - len(known),
+    )
 
 
 def _calls(index: ProfileIndex) -> tuple[IntArray, IntArray, list[str]]:
@@ -119,7 +135,7 @@ def _arguments(text: str) -> _Call | None:
     if given.get("phase") in PHASES:
         model = str(given.get("model", "model"))
         values["decode"] = PHASES.index(given["phase"])
-    elif "turn" not in values and "past_tokens" not in values:
+    elif not {"turn", "past_tokens", "cache_bytes"} & values.keys():
         return None
     if "tokens" not in values:
         return None
@@ -133,7 +149,10 @@ def _is_size(value: object) -> bool:
 def _generations(
     models: list[_Model], threads: list[int], arguments: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the generation and the phase of each call, and the tokens in its cache before it."""
+    """Return the generation and the phase of each call, and the tokens in its cache before it.
+
+    The generation is `MISSING` if it may be one of several.
+    """
     generation = np.empty(len(models), np.int64)
     phase = np.empty(len(models), np.int64)
     pasts = arguments[:, 2].copy()
@@ -142,6 +161,9 @@ def _generations(
         zip(models, threads, arguments.tolist(), strict=True)
     ):
         past = held
+        phase[i], generation[i] = PREFILL, MISSING
+        if held == turn == decode == MISSING:
+            continue
         if MISSING not in (turn, decode):
             number = known.turns.setdefault((model, turn), len(known.decodes))
         elif turn != MISSING:
@@ -149,7 +171,10 @@ def _generations(
         elif decode != MISSING:
             number, past = known.marked(model, thread, tokens, past, is_prefill=decode == PREFILL)
         else:
-            number = known.continued(model, thread, batch, tokens, past)
+            try:
+                number = known.continued(model, thread, batch, tokens, past)
+            except AmbiguousCacheError:
+                continue
         if number == len(known.decodes):
             known.decodes.append(False)
         known.decodes[number] |= tokens == 1 and past != 0
@@ -158,8 +183,8 @@ def _generations(
         phase[i] = DECODE if is_decode else PREFILL
         pasts[i] = past
         if turn == decode == MISSING:
-            known.expected.setdefault((model, batch, past + tokens), []).append((thread, number))
-    is_of_cache = (arguments[:, 4] != MISSING) & (arguments[:, 5] == MISSING)
+            known.called(i, model, thread, number, (batch, tokens, past))
+    is_of_cache = (arguments[:, 5] == MISSING) & (generation != MISSING)
     _set_verifying(generation, phase, pasts, arguments[:, 1], np.flatnonzero(is_of_cache))
     return generation, phase, pasts
 
@@ -185,6 +210,15 @@ def _set_verifying(
         phase[of_number[first:]] = DECODE
 
 
+@dataclass(slots=True, eq=False)
+class _Use(CacheUse):
+    """The calls of a generation of a session."""
+
+    number: int = 0
+    thread: int = 0
+    batch: int = MISSING
+
+
 class _Known:
     """The generations of the calls so far.
 
@@ -200,6 +234,8 @@ class _Known:
         Number of tokens that each marked generation has processed.
     expected
         Thread and generation by model, batch and number of processed tokens, the latest last.
+    uses
+        Generations of each session, by number, the latest last.
     decodes
         Whether each generation has a call that processes a single token.
     """
@@ -210,16 +246,38 @@ class _Known:
         self.marks: dict[tuple[_Model, int], int] = {}
         self.held: dict[int, int] = {}
         self.expected: dict[tuple[_Model, int, int], list[tuple[int, int]]] = {}
+        self.uses: dict[_Model, dict[int, _Use]] = {}
         self.decodes: list[bool] = []
 
     def continued(self, model: _Model, thread: int, batch: int, tokens: int, past: int) -> int:
         """Return the generation that a call continues, or the number of a new one."""
         candidates = self.expected.get((model, batch, past)) if past else None
         if not candidates:
-            return len(self.decodes)
+            return self._continued_by_lengths(model, thread, tokens, past)
         of_thread = [i for i, (other, _) in enumerate(candidates) if other == thread]
         _, number = candidates.pop(of_thread[-1] if of_thread else -1)
         return len(self.decodes) if self._is_turn(number, tokens) else number
+
+    def _continued_by_lengths(self, model: _Model, thread: int, tokens: int, past: int) -> int:
+        uses = reversed(self.uses.get(model, {}).values())
+        of_thread = [(use, past) for use in uses if use.thread == thread]
+        use = continued(of_thread[:MOST], tokens)
+        return len(self.decodes) if use is None else use.number
+
+    def called(
+        self, at: int, model: _Model, thread: int, number: int, lengths: tuple[int, int, int]
+    ) -> None:
+        """Take the call `at` of a session into account: its batch, tokens and cached tokens."""
+        batch, tokens, past = lengths
+        of_model = self.uses.setdefault(model, {})
+        use = of_model.pop(number, None) or _Use(number=number)
+        before = self.expected.get((model, use.batch, use.held), [])
+        if (use.thread, number) in before:
+            before.remove((use.thread, number))
+        use.thread, use.batch = thread, batch
+        use.called(past, tokens, at)
+        of_model[number] = use
+        self.expected.setdefault((model, batch, use.held), []).append((thread, number))
 
     def with_cache(self, model: _Model, cache: int, tokens: int, past: int) -> int:
         """Return the generation of a call with a cache."""

@@ -65,7 +65,7 @@ TRAINING: dict[str, TableDoc] = {
             column("generation", "int64", "number of the generation, from 0"),
             column("phase", "category", "`prefill` or `decode`"),
             column("calls", "int64", "calls of the model"),
-            column("batch", "Int64", "sequences; missing if unknown"),
+            column("batch", "Int64", "most sequences of a call; missing if unknown"),
             column("tokens", "int64", "tokens of each sequence that the calls processed"),
             column(
                 "past_tokens", "Int64",
@@ -83,7 +83,7 @@ TRAINING: dict[str, TableDoc] = {
             column("ns_per_token", "int64", "`wall_ns` / `tokens`", "ns"),
             column(
                 "tokens_per_s", "float64",
-                "tokens of all sequences / `wall_ns`, with the profiler; of one sequence if "
+                "tokens of the sequences of each call / `wall_ns`, with the profiler; of one if "
                 "`batch` is missing",
                 "1/s",
             ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from epprof_nb.data.cache_uses import MOST, AmbiguousCacheError, CacheUse, continued
 from epprof_nb.data.token_arguments import MAX_DRAFT
 from epprof_nb.recording import token_log
 from epprof_nb.recording.frameworks.patches import Patches
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
 _CACHES_OF_TRANSFORMERS = "transformers.cache_utils"
 _MAX_TRIES = 4
 """Maximum number of calls in which the length of a cache is searched."""
+_MAX_LATEST = 256
+"""Maximum number of histories that are kept although their caches are gone."""
+
+
+def _nothing() -> None:
+    """Return None, as a reference to a module that is gone."""
 
 
 class CachedCalls:
@@ -149,38 +157,49 @@ def _parameters_of(forward: Any) -> tuple[tuple[str, ...], bool]:  # noqa: ANN40
     return result
 
 
-@dataclass(slots=True)
-class _History:
+@dataclass(slots=True, eq=False)
+class _History(CacheUse):
     """The calls so far with one cache, in whatever objects it was.
 
     Attributes
     ----------
     turn
-        Number of the cache; see `token_log.TokenCall`.
-    module
-        The module that was called last.
-    held
-        Number of tokens in the cache; `UNKNOWN` if unknown.
-    decoded
-        Whether a call has processed a single token since the cache was empty.
+        Number of the cache; see `token_log.TokenCall`. `UNKNOWN` if its calls may continue several.
+    module, thread
+        The module that was called last, and the thread.
+    batch, shapes
+        Number of sequences of the last call, and shapes of the first tensors that may be its cache.
     path
         Leads to the number in the cache that is its length; None if it is not known.
     tries
         Calls in which that number was sought.
     version
         See `kv_caches.version`.
-    first
+    pending
         The call that made the cache, until another one uses the cache.
     """
 
-    turn: int
-    module: weakref.ref[Any]
-    held: int = 0
-    decoded: bool = False
+    turn: int = token_log.UNKNOWN
+    module: Callable[[], Any] = _nothing
+    thread: int = 0
+    batch: int = token_log.UNKNOWN
+    shapes: tuple[tuple[int, ...], ...] = ()
     path: kv_caches.Path | None = None
     tries: int = 0
     version: int = token_log.UNKNOWN
-    first: token_log.TokenCall | None = None
+    pending: token_log.TokenCall | None = None
+
+    def length_in(self, cache: Any, first: torch.Tensor | None, batch: int) -> int:  # noqa: ANN401
+        """Return how many tokens a cache holds if it continues this one; `UNKNOWN` if it cannot."""
+        if self.path is not None:
+            return kv_caches.number_at(cache, self.path) or token_log.UNKNOWN
+        if first is None:
+            return token_log.UNKNOWN
+        lengths = (
+            kv_caches.shorter_length(shape, tuple(first.shape), self.held, (self.batch, batch))
+            for shape in self.shapes
+        )
+        return max(lengths, default=token_log.UNKNOWN)
 
 
 class _Histories:
@@ -188,6 +207,7 @@ class _Histories:
 
     def __init__(self) -> None:
         self._of: dict[int, tuple[weakref.ref[object], _History]] = {}
+        self._latest: dict[int, _History] = {}
 
     def find(self, *values: object) -> _History | None:
         """Return the history of a cache, by the object or its first tensor."""
@@ -197,25 +217,35 @@ class _Histories:
                 return known[1]
         return None
 
-    def continued(self, module: Any, cache: Any, lengths: set[int], least: int) -> _History | None:  # noqa: ANN401
-        """Return the latest history of a module that goes on with other objects.
+    def continued(
+        self,
+        module: Any,  # noqa: ANN401
+        cache: Any,  # noqa: ANN401
+        first: torch.Tensor | None,
+        query: Query,
+    ) -> _History | None:
+        """Return the history of a module that goes on with other objects on this thread.
 
-        The cache holds as many tokens as the last call left, or up to `least` fewer, because
-        proposals of a draft model were taken back.
+        Raises
+        ------
+        AmbiguousCacheError
+            If it may be one of several.
         """
+        thread = threading.get_ident()
         known = [
-            history
-            for _, history in reversed(list(self._of.values()))
-            if history.module() is module and history.held > 0
+            (history, history.length_in(cache, first, query.batch))
+            for history in reversed(list(self._latest.values()))
+            if history.thread == thread and history.module() is module
         ]
-        for history in known:
-            if history.held in lengths:
-                return history
-        for history in known:
-            held = None if history.path is None else kv_caches.number_at(cache, history.path)
-            if held and history.held - least <= held <= history.held:
-                return history
-        return None
+        return continued(known[:MOST], query.tokens)
+
+    def called(self, history: _History) -> None:
+        """Make a history the latest one."""
+        history.thread = threading.get_ident()
+        self._latest.pop(id(history), None)
+        self._latest[id(history)] = history
+        if len(self._latest) > _MAX_LATEST:
+            self._latest.pop(next(iter(self._latest)), None)
 
     def set(self, history: _History, *values: object) -> None:
         """Set the history of a cache: of the object and its first tensor."""
@@ -252,13 +282,19 @@ class _CallWithoutCache:
         # Models of the user may return anything.
         with suppress(*USER_ERRORS), torch._C.DisableTorchFunction():  # noqa: SLF001
             cache = kv_caches.cache_of_result(result)
-            if cache is not None:
-                batch, tokens, _ = self._query
-                turn = token_log.new_turn()
-                held = kv_caches.tensors(cache)
-                call = token_log.ended(self._begin_ns, batch, tokens, 0, _nbytes(held), turn=turn)
-                history = _History(turn, self._module, tokens, first=call)
-                self._histories.set(history, cache, *held[:1])
+            made = kv_caches.parts_of_result(result) if cache is None else [cache]
+            firsts = [tensor for each in made for tensor in kv_caches.tensors(each, 1)]
+            if not firsts:
+                return
+            batch, tokens, _ = self._query
+            turn = token_log.new_turn()
+            size = token_log.UNKNOWN if cache is None else _nbytes(kv_caches.tensors(cache))
+            history = _History(turn=turn, module=self._module, batch=batch)
+            history.pending = token_log.ended(self._begin_ns, batch, tokens, 0, size, turn=turn)
+            history.shapes = tuple(tuple(tensor.shape) for tensor in firsts)
+            history.called(0, tokens, self._begin_ns)
+            self._histories.called(history)
+            self._histories.set(history, *made, *firsts)
 
 
 class _Call:
@@ -284,19 +320,17 @@ class _Call:
         if query.is_flat and first is not None and first.shape[0] == query.tokens > 1:
             query = Query(query.tokens, 1, is_flat=False)
         self._query = query
-        history = histories.find(cache, first)
+        history = histories.find(cache, first, kv_caches.viewed(first))
         self._before: dict[kv_caches.Path, int] = {}
         if history is None or (history.path is None and history.tries < _MAX_TRIES):
             self._before = kv_caches.numbers(cache)
         if history is None:
-            # A single token after fewer ones belongs to a copy, such as a branch of a search.
-            least = MAX_DRAFT if query.tokens > 1 else 0
-            history = histories.continued(module, cache, set(self._before.values()), least)
+            history = self._continued(module, first)
         if history is None:
             # A single token continues something, unless the cache is empty.
             is_unknown = first is not None and query.tokens == 1
-            held = token_log.UNKNOWN if is_unknown else 0
-            history = _History(token_log.new_turn(), weakref.ref(module), held)
+            history = _History(held=token_log.UNKNOWN if is_unknown else 0)
+            history.turn = token_log.new_turn()
         elif history.path is not None:
             self._before = {history.path: kv_caches.number_at(cache, history.path) or 0}
         history.module = weakref.ref(module)
@@ -305,6 +339,12 @@ class _Call:
         if self._position is None and query.tokens > 1:
             self._position = self._unless_new_prompt(first)
         self._begin_ns = token_log.now()
+
+    def _continued(self, module: Any, first: torch.Tensor | None) -> _History | None:  # noqa: ANN401
+        try:
+            return self._histories.continued(module, self._cache, first, self._query)
+        except AmbiguousCacheError:
+            return _History(held=token_log.UNKNOWN)
 
     def _unless_new_prompt(self, first: torch.Tensor | None) -> int | None:
         """Return 0 or `UNKNOWN` tokens in a cache that may be used for another prompt."""
@@ -323,14 +363,19 @@ class _Call:
         with suppress(*USER_ERRORS), torch._C.DisableTorchFunction():  # noqa: SLF001
             history, (batch, tokens, _) = self._history, self._query
             made = kv_caches.cache_of_result(result)
+            if made is None:
+                made = kv_caches.grown_in_result(result, self._cache, tokens)
             past = self._grown(self._cache if made is None else made)
             if past is None and made is not None and made is not self._cache:
                 past = self._grown(self._cache)
             if past is None:
                 past = history.held if self._position is None else self._position
-            if history.first is not None:
-                token_log.add(history.first)
-                history.first = None
+            is_known = history.turn != token_log.UNKNOWN
+            if not is_known:
+                past = token_log.UNKNOWN
+            if history.pending is not None:
+                token_log.add(history.pending)
+                history.pending = None
             after = self._cache if made is None else made
             held = kv_caches.tensors(after)
             others = [tensor for cache in self._others for tensor in kv_caches.tensors(cache)]
@@ -338,9 +383,11 @@ class _Call:
             token_log.add(
                 token_log.ended(self._begin_ns, batch, tokens, past, size, turn=history.turn)
             )
-            history.held = past if past < 0 else past + tokens
-            history.decoded = past != 0 and (history.decoded or tokens == 1)
+            history.called(past, tokens, self._begin_ns)
             history.version = kv_caches.version(held[0] if held else None)
+            history.batch, history.shapes = batch, tuple(tuple(t.shape) for t in held[:1])
+            if is_known:
+                self._histories.called(history)
             self._histories.set(history, self._cache, after, *held[:1])
 
     def _grown(self, after: Any) -> int | None:  # noqa: ANN401

@@ -34,6 +34,8 @@ _cache_classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 _SCALARS = (bool, int, float, str)
 _MIN_RANK = 3
 _MAX_DEPTH = 5
+_MAX_PARTS = 16
+"""Parts of a result that are looked at."""
 _MAX_VALUES = 5_000
 """Values of a cache that are looked at; more would slow down each call by milliseconds."""
 _PLAIN = frozenset((type(None), bool, int, float, str, torch.dtype, torch.device))
@@ -63,13 +65,72 @@ def caches_in(named: Iterable[tuple[Any, Any]]) -> list[Any]:
 
 def cache_of_result(result: Any) -> Any:  # noqa: ANN401
     """Return the cache that a module returns; None if there is none."""
+    return next(iter(caches_in(_named_parts(result))), None)
+
+
+def _named_parts(result: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401
     if isinstance(result, dict):  # such as a ModelOutput of transformers
-        named: Iterable[tuple[Any, Any]] = list(dict.items(result))
-    elif isinstance(result, tuple | list):
-        named = zip(getattr(result, "_fields", range(len(result))), result, strict=False)
-    else:
-        named = list(getattr(result, "__dict__", {}).items())
-    return next(iter(caches_in(named)), None)
+        return list(dict.items(result))
+    if isinstance(result, tuple | list):
+        return zip(getattr(result, "_fields", range(len(result))), result, strict=False)
+    return list(getattr(result, "__dict__", {}).items())
+
+
+def parts_of_result(result: Any) -> list[Any]:  # noqa: ANN401
+    """Return the parts of a result that may be a cache without the name or structure of one."""
+    parts = islice((value for _, value in _named_parts(result)), _MAX_PARTS)
+    return [part for part in parts if isinstance(part, torch.Tensor | tuple | list | dict)]
+
+
+def grown_in_result(result: Any, cache: Any, tokens: int) -> Any:  # noqa: ANN401
+    """Return the part of a result that is a cache and some tokens more; None if there is none."""
+    before = next(iter(tensors(cache, 1)), None)
+    if before is None:
+        return None
+    for part in parts_of_result(result):
+        now = next(iter(tensors(part, 1)), None)
+        if now is None or now.dim() != before.dim() or type(part) is not type(cache):
+            continue
+        more = [n - m for n, m in zip(now.shape, before.shape, strict=True) if n != m]
+        if more in ([], [tokens]):
+            return part
+    return None
+
+
+def shorter_length(
+    before: tuple[int, ...], now: tuple[int, ...], held: int, batches: tuple[int, int]
+) -> int:
+    """Return the tokens in a cache whose first tensor is one of before, or shorter.
+
+    Parameters
+    ----------
+    before, now
+        Shapes of the first tensor after a call, and as an argument of another one.
+    held
+        Number of tokens that it held.
+    batches
+        Number of sequences of both calls, which may differ.
+
+    Returns
+    -------
+    length
+        `UNKNOWN` if other axes differ.
+    """
+    if len(before) != len(now):
+        return token_log.UNKNOWN
+    differ = [pair for pair in zip(before, now, strict=True) if pair[0] != pair[1]]
+    if batches in differ and batches[0] != batches[1]:
+        differ.remove(batches)
+    if not differ and held in before:
+        return held
+    if len(differ) == 1 and differ[0][0] == held > differ[0][1]:
+        return differ[0][1]
+    return token_log.UNKNOWN
+
+
+def viewed(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    """Return the tensor that another one is a part of; None if it is none, or this is unknown."""
+    return None if tensor is None else tensor._base  # noqa: SLF001 - there is no public name
 
 
 def _is_cache(value: Any) -> bool:  # noqa: ANN401

@@ -157,17 +157,65 @@ def test_a_call_that_ends_after_a_later_one_is_part_of_its_phase():
     assert profile(ops).by_phase()["wall_ns"].tolist() == [90]
 
 
-def test_models_and_batches_do_not_continue_each_other():
-    ops = [call(1, 0, 5, 4, 0), call(2, 10, 15, 1, 4, session=2), call(3, 20, 25, 1, 4, batch=3)]
-    ops.append(call(4, 30, 35, 1, 4))
+def test_models_do_not_continue_each_other():
+    ops = [call(1, 0, 5, 4, 0), call(2, 10, 15, 1, 4, session=2), call(3, 30, 35, 1, 4)]
     frame = profile(ops).by_phase()
     assert shown(frame, "calls") == [
         (0, "prefill", 1),
         (0, "decode", 1),
         (1, "decode", 1),  # the profile began inside of a generation
-        (2, "decode", 1),
     ]
-    assert frame["model"].tolist() == ["session 1", "session 1", "session 2", "session 1"]
+    assert frame["model"].tolist() == ["session 1", "session 1", "session 2"]
+
+
+def loop(*calls, pause=5, **more):
+    """Calls of (tokens, past, batch), 10 ns each, with pauses."""
+    return [
+        call(i + 1, i * (10 + pause), i * (10 + pause) + 10, tokens, past, batch=batch, **more)
+        for i, (tokens, past, batch) in enumerate(calls)
+    ]
+
+
+def test_beams_are_made_of_one_prompt_and_sequences_may_end():
+    frame = profile(loop((9, 0, 1), (1, 9, 3), (1, 10, 3), (1, 11, 2), (1, 12, 1))).by_phase()
+    assert shown(frame, "calls", "batch", "tokens") == [
+        (0, "prefill", 1, 1, 9),
+        (0, "decode", 4, 3, 4),
+    ]
+    # Each call counts its own sequences.
+    assert frame["tokens_per_s"].tolist() == [9 / 15e-9, (3 + 3 + 2 + 1) / 55e-9]
+
+
+def test_a_sliding_window_is_one_generation():
+    prompts = [loop((12, 0, 1), *[(1, 8, 1)] * 4), loop((9, 0, 1), *[(1, 8, 1)] * 3)]
+    later = [
+        op | {"op_id": op["op_id"] + 9, "start_ns": op["start_ns"] + 100}
+        | {"end_ns": op["end_ns"] + 100}
+        for op in prompts[1]
+    ]  # fmt: skip
+    frame = profile(prompts[0] + later).by_phase()
+    assert shown(frame, "calls", "past_tokens") == [
+        (0, "prefill", 1, 0),
+        (0, "decode", 4, 8),
+        (1, "prefill", 1, 0),
+        (1, "decode", 3, 8),
+    ]
+    assert frame["wall_ns"].tolist() == [15, 55, 15, 40]  # with the time between the calls
+    assert "note" not in frame.attrs
+
+
+def test_a_session_that_verifies_proposals():
+    lengths = [(9, 0, 1), (4, 9, 1), (4, 13, 1), (4, 15, 1), (4, 16, 1)]
+    assert shown(profile(loop(*lengths)).by_phase(), "calls", "tokens") == [
+        (0, "prefill", 1, 9),
+        (0, "decode", 4, 16),
+    ]
+
+
+def test_windows_of_generations_that_alternate_are_in_no_row():
+    frame = profile(loop((9, 0, 1), (9, 0, 1), *[(1, 8, 1)] * 6)).by_phase()
+    assert shown(frame, "calls") == [(0, "prefill", 1), (1, "prefill", 1)]
+    assert frame.attrs["note"].startswith("No row has 6 calls: the KV cache fits several")
 
 
 def test_modules_are_models_too():
