@@ -6,14 +6,14 @@ keep a rate by waiting until a time of the clock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from epprof_nb.analysis.critical_path.alike import pieces_of, with_alike
 from epprof_nb.analysis.critical_path.columns import MAX_NS
 from epprof_nb.analysis.critical_path.sampled_joins import joins_of_waits
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
-from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import (
     EARLIEST,
     LATEST,
@@ -26,9 +26,9 @@ from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.sampled_joins import Intervals
+    from epprof_nb.analysis.critical_path.thread_joins import Intervals
     from epprof_nb.analysis.critical_path.threads import Threads
-    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
 
 Idle = Literal["fixed", "event loop", "queued", "until time", "exclusive", "last turn"] | int
@@ -66,7 +66,7 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
         events = np.sort(np.concatenate([ops["start_ns"][own], ops["end_ns"][own], *known]))
         events = events[np.diff(events, prepend=events[:1] - 1) != 0]  # faster than np.unique
         times = samples["start_ns"][rows], _wanted(samples, rows)
-        idle = _with_alike(_between(*times, events, known), index, own, known)
+        idle = with_alike(_between(*times, events, known), index, own, known)
         if len(idle[0]):
             if number != threads.home:
                 is_open = open_times(index, own, np.zeros(len(threads.of_calls), np.bool_))
@@ -114,47 +114,6 @@ def _between(time: IntArray, used: IntArray, events: IntArray, known: Intervals)
     )
 
 
-class _Pieces(NamedTuple):
-    """The time of a thread from each begin or end of an op to the next.
-
-    Attributes
-    ----------
-    start, end
-        Ascending times.
-    kind
-        The same number for the time between events of the same names.
-    """
-
-    start: IntArray
-    end: IntArray
-    kind: IntArray
-
-
-def _pieces(index: ProfileIndex, own: BoolArray) -> _Pieces:
-    ops = index.profile.tables["ops"]
-    times = np.append(ops["end_ns"][own], ops["start_ns"][own])
-    names = ops.names("name").codes[own].astype(np.int64)
-    order = np.argsort(times, kind="stable")  # at one time, ends come first
-    event = np.append(2 * names, 2 * names + 1)[order]
-    start, end = times[order][:-1], times[order][1:]
-    return _Pieces(start, end, group_codes(event[:-1], event[1:])[0])
-
-
-def _with_alike(
-    idle: Intervals, index: ProfileIndex, own: BoolArray, known: Intervals
-) -> Intervals:
-    """Return idle time with that between the same events of a thread's ops as other idle time.
-
-    Samples may miss a short time, such as the execution of an op, but not each time of its kind.
-    """
-    start, end, kind = _pieces(index, own)
-    free = end - start - covered_between(*known, start, end)
-    was_idle = np.zeros(len(kind), np.bool_)
-    was_idle[kind[2 * covered_between(*idle, start, end) > free]] = True
-    alike = was_idle[kind] & (free > 0)
-    return union(np.append(idle[0], start[alike]), np.append(idle[1], end[alike]))
-
-
 def idle_joins(
     number: int, idle: dict[int, Intervals], index: ProfileIndex, threads: Threads
 ) -> Joins:
@@ -165,7 +124,7 @@ def idle_joins(
     """
     own = threads.of_ops == number
     start, end = idle[number]
-    pieces = _pieces(index, own)
+    pieces = pieces_of(index, own)
     kind = np.append(pieces.kind, -1)[np.searchsorted(pieces.start, start, side="right") - 1] + 1
     of_others = threads.op_end[(threads.of_ops != MISSING) & ~own]
     calls = index.profile.tables["api_calls"]["end_ns"][threads.of_calls != number]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, OF_EVENT_LOOPS, waiting_stacks
+from epprof_nb.analysis.critical_path.alike import with_alike
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, complement, intersection, union
 from epprof_nb.arrays.types import MISSING
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.thread_joins import Intervals
     from epprof_nb.analysis.critical_path.threads import Threads
     from epprof_nb.arrays.types import IntArray
-
-    Intervals = tuple[IntArray, IntArray]
 
 _NONE = np.empty(0, np.int64)
 WAKE_UP_NS = 500_000
@@ -74,7 +74,9 @@ def _sampled_waits(
 def _wake_ups(waits: dict[int, Intervals], index: ProfileIndex, threads: Threads) -> Joins:
     """Return the waits of event loops that the end of another thread's work has ended."""
     found, times_of = list[tuple[_Waited, int, int]](), _Times(index, threads)
-    for number, (start, end) in waits.items():
+    ids = dict(zip(threads.numbers.tolist(), threads.ids.tolist(), strict=True))
+    for number, sampled in waits.items():
+        start, end = times_of.alike(number, ids[number], sampled) if len(sampled[0]) else sampled
         for other in threads.numbers.tolist():
             if other == number or not len(start):
                 continue
@@ -141,16 +143,25 @@ class _Times:
         of_ops, of_calls = self._op_thread == thread, self._call_thread == thread
         own = [self._ops[name][of_ops] for name in ("start_ns", "end_ns")]
         own += [self._calls[name][of_calls] for name in ("start_ns", "end_ns")]
+        known = self.known(thread, thread_id)
         events = np.unique(np.concatenate([*own, sampled_ns[~is_wait], [0, LATEST]]))
         at = np.unique(np.searchsorted(events, sampled_ns[is_wait], side="right"))
         at = at[(at > 0) & (at < len(events))]
-        # API calls and recorded waits say themselves what they wait for.
-        recorded = self._recorded["thread_id"] == thread_id
-        known = union(*(
+        return intersection(union(events[at - 1], events[at]), complement(*known, EARLIEST, LATEST))
+
+    def alike(self, thread: int, thread_id: int, waits: Intervals) -> Intervals:
+        """Return waits, and the time between the same events, which samples may have missed."""
+        known = self.known(thread, thread_id)
+        found = with_alike(waits, self._index, self._op_thread == thread, known)
+        return intersection(found, complement(*known, EARLIEST, LATEST))
+
+    def known(self, thread: int, thread_id: int) -> Intervals:
+        """Return the API calls and recorded waits, which say themselves what they wait for."""
+        of_calls, recorded = self._call_thread == thread, self._recorded["thread_id"] == thread_id
+        return union(*(
             np.append(self._calls[name][of_calls], self._recorded[name][recorded])
             for name in ("start_ns", "end_ns")
         ))  # fmt: skip
-        return intersection(union(events[at - 1], events[at]), complement(*known, EARLIEST, LATEST))
 
 
 def _pieces(

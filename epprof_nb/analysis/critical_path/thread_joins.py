@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
     Rows = npt.NDArray[np.int32]
+    Intervals = tuple[IntArray, IntArray]
 
 
 class Joins(NamedTuple):

@@ -17,7 +17,7 @@ from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.sampled_joins import Intervals
+    from epprof_nb.analysis.critical_path.thread_joins import Intervals
     from epprof_nb.analysis.critical_path.threads import Threads
 
 

@@ -86,6 +86,20 @@ def test_an_event_loop_waits_for_work_that_ends_just_before_it_goes_on():
     assert saving(woken_loop((MS, 9_500_000)), "job") == 0
 
 
+def test_an_event_loop_waits_as_well_where_samples_miss_it():
+    """It goes on three times after a job, and samples see it wait before the last one."""
+    ops = [op(1, "In[1]", 0, 10 * MS, op_type="cell", thread_id=1)]
+    for i, begin in enumerate((0, 3 * MS, 6 * MS, 9 * MS)):
+        ops.append(op(2 + i, "own", begin, begin + MS, 1, thread_id=1))
+        ops.append(op(10 + i, "job", begin + MS, begin + 2_900_000, thread_id=2))
+    sampled = woken_loop()
+    prof = profile(ops[:-1], info=info(10 * MS, cell="In[1]"))
+    samples = sampled.tables["host_samples"]
+    prof.tables["stacks"] = sampled.tables["stacks"]
+    prof.tables["host_samples"] = samples.take(samples["start_ns"] > 7 * MS)
+    assert saving(prof, "job") == 3 * 1_900_000
+
+
 def test_an_event_loop_does_not_wait_for_work_that_always_just_ends():
     jobs = [(start, start + 90_000) for start in range(0, 10 * MS, 100_000)]
     assert saving(woken_loop(*jobs), "job") == 0
