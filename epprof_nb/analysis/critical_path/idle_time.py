@@ -44,7 +44,7 @@ was the last one to get it.
 MAX_THREADS = 4
 """Number of threads, those with the most idle time, that are checked for waiting for work."""
 _IDLE = 8
-"""A thread is idle between two samples if it used or waited for a core for less than this part."""
+"""A thread is idle between two samples if that time is this many times its processor time."""
 _TAIL, _MOSTLY = 4, 0.5
 """Idle time ends with work that ends in its last quarter, if it does so in half of this time."""
 
@@ -65,7 +65,7 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
         known = known_waits(index, threads, number, thread_id)
         events = np.sort(np.concatenate([ops["start_ns"][own], ops["end_ns"][own], *known]))
         events = events[np.diff(events, prepend=events[:1] - 1) != 0]  # faster than np.unique
-        times = samples["start_ns"][rows], _wanted(samples, rows)
+        times = samples["start_ns"][rows], samples["processor_ns"][rows], _waited(samples, rows)
         idle = with_alike(_between(*times, events, known), index, own, known)
         if len(idle[0]):
             if number != threads.home:
@@ -76,8 +76,8 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
     return {number: idle for number, idle in found.items() if len(idle[0])}
 
 
-def _wanted(samples: Table, rows: IntArray) -> IntArray:
-    """Return how long a thread has used or waited for a core until each of its samples.
+def _waited(samples: Table, rows: IntArray) -> IntArray:
+    """Return how long a thread waited for a core before each of its samples but the first.
 
     A wait is known once it has ended. What does not fit into the time since the last sample was
     before that.
@@ -86,20 +86,22 @@ def _wanted(samples: Table, rows: IntArray) -> IntArray:
         np.diff(samples[name][rows]) for name in ("start_ns", "processor_ns", "core_wait_ns")
     )
     if (samples["core_wait_ns"][rows] == MISSING).any():
-        return samples["processor_ns"][rows]
+        return np.zeros_like(time)
     over = np.cumsum((waited + used - time)[::-1])[::-1]
     before = over - np.minimum(np.minimum.accumulate(over[::-1]), 0)[::-1]
-    in_each = waited + np.append(before[1:], 0) - before
-    return np.cumsum(np.append(0, used + in_each))
+    in_each: IntArray = waited + np.append(before[1:], 0) - before
+    return in_each
 
 
-def _between(time: IntArray, used: IntArray, events: IntArray, known: Intervals) -> Intervals:
+def _between(
+    time: IntArray, used: IntArray, waited: IntArray, events: IntArray, known: Intervals
+) -> Intervals:
     """Return the time between samples in which a thread was idle, up to the next of its events.
 
     Nothing tells when in the time between an event and the sample after it a thread was idle, nor
-    if it was beside a long known wait.
+    if it was beside a long wait that is known, or was for a core.
     """
-    waited = covered_between(*known, time[:-1], time[1:])
+    waited = waited + covered_between(*known, time[:-1], time[1:])
     is_idle = np.diff(used) * _IDLE <= np.diff(time) - waited
     is_idle &= 2 * waited <= np.diff(time)
     start, end = time[:-1][is_idle], time[1:][is_idle]

@@ -37,7 +37,6 @@ from epprof_nb.analysis.critical_path.idle_time import (
     idle_times,
     waits_of,
 )
-from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.lanes import lanes_of
 from epprof_nb.analysis.critical_path.launches import (
@@ -149,8 +148,7 @@ class CriticalPathInput:
             waits = joins.with_more(recorded).with_more(sampled)
             return _ordered_calls(*_with_joins(calls, waits))
 
-        takes_turns = interleaved_ops(index).any()
-        self._timers = timer_joins(index, threads, self._idle_times() if takes_turns else {})
+        self._timers = timer_joins(index, threads)
         self._calls_without_timers = with_waits()
         self._calls = self._with_timers(self._calls_without_timers)
         self._calls_of_last_turns = cache(

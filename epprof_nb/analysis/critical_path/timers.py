@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.critical_path.interleaved_ops import suspended_ops
+from epprof_nb.analysis.critical_path.alike import pieces_of
+from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.analysis.critical_path.sampled_joins import WAKE_UP_NS
 from epprof_nb.analysis.critical_path.thread_joins import Joins
+from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -21,25 +23,28 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.critical_path.threads import Threads
 
 
-def timer_joins(index: ProfileIndex, threads: Threads, idle: dict[int, Intervals]) -> Joins:
+def timer_joins(index: ProfileIndex, threads: Threads) -> Joins:
     """Return the idle time before the end of suspended ops; ``other`` is the op.
 
-    Without the time that the work of another thread may have ended.
+    It is time without events. Without the time that the work of another thread may have ended, and
+    time in which the thread used a core.
     """
     suspended = suspended_ops(index) & (threads.of_ops != MISSING)
     ends = np.concatenate([threads.op_end, index.profile.tables["api_calls"]["end_ns"]])
     thread = np.concatenate([threads.of_ops, threads.of_calls])
     start, end, of_thread, op = ([np.empty(0, np.int64)] for _ in range(4))
-    for number, (begun, ended) in idle.items():
+    for number in np.unique(threads.of_ops[suspended & interleaved_ops(index)]).tolist():
         rows = np.flatnonzero(suspended & (threads.of_ops == number))
         rows = rows[np.lexsort((-threads.op_start[rows], threads.op_end[rows]))]
+        begun, ended, _ = pieces_of(index, threads.of_ops == number)
         at = np.searchsorted(threads.op_end[rows], ended)
         goes_on = np.append(threads.op_end[rows], MISSING)[at] == ended
+        # What was due while the loop did something else goes on just after that.
+        goes_on &= ended - begun > WAKE_UP_NS
         others = np.sort(ends[(thread != number) & (thread != MISSING)])
         last = np.append(others, MISSING)[np.searchsorted(others, ended, side="right") - 1]
         goes_on &= last < np.maximum(begun, ended - WAKE_UP_NS)
-        # What was due while the loop did something else goes on just after that.
-        goes_on &= ended - begun > WAKE_UP_NS
+        goes_on &= 2 * covered_between(*_used(index, threads, number), begun, ended) < ended - begun
         start.append(begun[goes_on])
         end.append(ended[goes_on])
         of_thread.append(np.full(np.count_nonzero(goes_on), number))
@@ -47,3 +52,23 @@ def timer_joins(index: ProfileIndex, threads: Threads, idle: dict[int, Intervals
     ops, waiting = (np.concatenate(part).astype(np.int32) for part in (op, of_thread))
     none = np.full(len(ops), MISSING, np.int32)
     return Joins(np.concatenate(start), np.concatenate(end), waiting, none, ops)
+
+
+def _used(index: ProfileIndex, threads: Threads, number: int) -> Intervals:
+    """Return when a thread did something: API calls, and code without an op, by samples."""
+    samples, calls = (index.profile.tables[name] for name in ("host_samples", "api_calls"))
+    thread_id = threads.ids[threads.numbers == number]
+    rows = np.flatnonzero(samples["thread_id"] == thread_id)
+    time, processor = samples["start_ns"][rows], samples["processor_ns"][rows]
+    is_parent = np.zeros(len(index.tree) + 1, np.bool_)
+    is_parent[index.tree.parent] = True
+    leaves = (threads.of_ops == number) & ~suspended_ops(index) & ~is_parent[:-1]
+    in_ops = covered_between(
+        *union(threads.op_start[leaves], threads.op_end[leaves]), time[:-1], time[1:]
+    )
+    is_busy = 2 * (np.diff(processor) - in_ops) > np.diff(time) - in_ops
+    of_calls = threads.of_calls == number
+    return union(
+        np.append(time[:-1][is_busy], calls["start_ns"][of_calls]),
+        np.append(time[1:][is_busy], calls["end_ns"][of_calls]),
+    )

@@ -56,3 +56,14 @@ def test_a_timer_that_was_due_before_is_not_waited_for():
     """The loop was busy until 69.8 ms, and goes on with the other coroutine then."""
     prof = slept(op(4, "late", 52 * MS, 69_800_000, 1))
     assert saving(prof, "late") == (17, 17, 17)
+
+
+def test_code_without_an_op_is_no_idle_time():
+    """Another coroutine computes while the first one sleeps, as samples show."""
+    prof = slept()
+    samples = prof.tables["host_samples"]
+    assert saving(prof, "work")[1] == 0
+    busy = samples.replace(processor_ns=samples["start_ns"])
+    prof.tables["host_samples"] = busy
+    prof = type(prof)(prof.tables, prof.info)
+    assert saving(prof, "work")[1] == 20
