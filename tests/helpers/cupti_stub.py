@@ -6,12 +6,12 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from epprof_nb import _native
+from tests.helpers import forked_python
 
 SOURCE = Path(__file__).parent / "native" / "cupti_stub.cpp"
 PROGRAM = """
@@ -53,9 +53,9 @@ def build(folder: Path) -> Path:
 
 def run(library: Path, code: str, given: str = "") -> str:
     """Run `code` after `PROGRAM`; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM + code, _native.__file__, library], input=given,
-        capture_output=True, text=True, check=False,
+    done = forked_python.run(
+        ["-c", PROGRAM + code, _native.__file__, str(library)], cwd=Path.cwd(), given=given,
+        imported=("epprof_nb", "epprof_nb.recording.cupti.loading", "numpy"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

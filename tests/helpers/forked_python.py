@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import ModuleType
 
 TIMEOUT_S = 240
 
@@ -32,30 +33,28 @@ def _server(modules: tuple[str, ...]) -> subprocess.Popen[bytes]:
 
 
 def run(
-    module: str, arguments: list[str], *, cwd: Path, imported: tuple[str, ...]
+    arguments: list[str], *, cwd: Path, imported: tuple[str, ...], given: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m MODULE ARGUMENTS`` in a fork of a Python that has imported modules.
+    """Run ``python ARGUMENTS`` in a fork of a Python that has imported modules.
 
     The program's own imports find them there, so that it must not depend on when they run.
 
     Parameters
     ----------
-    module, arguments
-        The program.
+    arguments
+        ``-m`` and a module, or ``-c`` and code, followed by arguments.
     cwd
         Folder of the program.
     imported
         Names of the modules.
+    given
+        Standard input of the program.
     """
     server = _server(imported)
     with tempfile.TemporaryDirectory() as folder:
-        streams = [Path(folder) / name for name in ("out", "err")]
-        request = [
-            [module, *arguments],
-            str(cwd),
-            [str(path) for path in streams],
-            dict(os.environ),
-        ]
+        streams = [Path(folder) / name for name in ("in", "out", "err")]
+        streams[0].write_text(given)
+        request = [arguments, str(cwd), [str(path) for path in streams], dict(os.environ)]
         server.stdin.write(json.dumps(request).encode() + b"\n")
         server.stdin.flush()
         answers, *_ = select.select([server.stdout], [], [], TIMEOUT_S)
@@ -64,7 +63,8 @@ def run(
             server.kill()
             raise TimeoutError(f"{arguments} takes longer than {TIMEOUT_S} s")
         code = int(server.stdout.readline())
-        return subprocess.CompletedProcess(arguments, code, *(path.read_text() for path in streams))
+        out, err = (path.read_text() for path in streams[1:])
+        return subprocess.CompletedProcess(arguments, code, out, err)
 
 
 def _serve() -> tuple[list[str], str, list[str], dict[str, str]]:
@@ -83,14 +83,18 @@ if __name__ == "__main__":
     for name in sys.argv[1:]:
         __import__(name)
     gc.freeze()
-    (module, *arguments), cwd, streams, environment = _serve()
-    for number, path in enumerate([os.devnull, *streams]):
+    (option, name, *arguments), cwd, streams, environment = _serve()
+    for number, path in enumerate(streams):
         opened = os.open(path, os.O_RDWR | os.O_CREAT)
         os.dup2(opened, number)
         os.close(opened)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path[0] = cwd  # as in a new process
-    sys.argv[1:] = arguments
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.path[0] = cwd if option == "-m" else ""  # as in a new process
+    sys.argv = ["-c", *arguments]
+    if option == "-m":
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    else:
+        sys.modules["__main__"] = main = ModuleType("__main__")
+        exec(compile(name, "<string>", "exec"), vars(main))

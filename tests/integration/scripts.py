@@ -43,7 +43,7 @@ IMPORTED = (
 
 def execute_in_fork(command, folder):
     """Execute a command that begins like `RUN` in a process that has imported the profiler."""
-    return forked_python.run(command[2], command[3:], cwd=folder, imported=IMPORTED)
+    return forked_python.run(command[1:], cwd=folder, imported=IMPORTED)
 
 
 def kernels(path):

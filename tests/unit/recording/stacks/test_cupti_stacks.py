@@ -43,7 +43,8 @@ ids = {
 resolved = resolve([stacks], ids.values())
 tree = resolved.stacks
 print(json.dumps({
-    name: [[(frame.function, frame.line) for frame in tree.frames(row)]
+    name: [[(frame.function, frame.line) for frame in tree.frames(row)
+            if not frame.file.endswith("forked_python.py")]  # which executes this program
            for row in resolved.rows(found)]
     for name, found in ids.items()
 }))
