@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 EARLIEST, LATEST = -(2**61), 2**61
 """Bounds of times: 73 years around the start, so that int64 holds all differences."""
@@ -65,6 +65,21 @@ def union(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     starts, ends = _ascending(starts), _ascending(ends)
     opens = np.flatnonzero(starts[1:] > ends[:-1]) + 1
     return starts[np.append(0, opens)], ends[np.append(opens, len(ends)) - 1]
+
+
+def contain(starts: IntArray, ends: IntArray, times: IntArray) -> BoolArray:
+    """Return which of `times` are in an interval, which includes its start but not its end.
+
+    Examples
+    --------
+    >>> contain(np.array([0, 2, 20]), np.array([10, 4, 30]), np.array([4, 10, 20])).tolist()
+    [True, False, True]
+    """
+    # As many intervals have ended as have started when none is open, as in `union`.
+    started, ended = (
+        np.searchsorted(_ascending(bounds), times, side="right") for bounds in (starts, ends)
+    )
+    return started > ended
 
 
 def union_of(intervals: Sequence[Intervals]) -> Intervals:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.arrays.ids import mask_as_slice, unique_values
-from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.intervals import contain
 from epprof_nb.data.schema import HOST_SAMPLES
 from epprof_nb.data.table import Table
 from epprof_nb.recording.native_columns import numbers
@@ -75,9 +75,7 @@ def _in_call(
     found = np.zeros(len(time), np.bool_)
     for one in unique_values(thread):
         calls, rows = mask_as_slice(threads == one), np.flatnonzero(thread == one)
-        begins, until = union(starts[calls], ends[calls])
-        at = np.searchsorted(begins, time[rows], side="right") - 1
-        found[rows] = (at >= 0) & (time[rows] < np.append(until, 0)[at])
+        found[rows] = contain(starts[calls], ends[calls], time[rows])
     return found
 
 

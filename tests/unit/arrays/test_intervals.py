@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epprof_nb.arrays.intervals import covered_before, covered_between, union
+from epprof_nb.arrays.intervals import contain, covered_before, covered_between, union
 
 SPANS = st.lists(st.tuples(st.integers(-5, 40), st.integers(0, 9)), max_size=12)
 TIMES = st.lists(st.integers(-20, 60), max_size=30)
@@ -23,6 +23,14 @@ def test_covered_time_is_that_of_each_nanosecond(spans, times, is_sorted):
     until = asked[::-1]
     between = covered_between(starts, ends, asked, until)
     assert between.tolist() == (np.array(expected[::-1]) - np.array(expected)).tolist()
+
+
+@given(SPANS, TIMES)
+def test_a_time_is_in_an_interval_from_its_start_until_before_its_end(spans, times):
+    starts, ends = (np.array(ns, np.int64) for ns in _times(spans))
+    inside = {t for start, length in spans for t in range(start, start + length)}
+    found = contain(starts, ends, np.array(times, np.int64))
+    assert found.tolist() == [time in inside for time in times]
 
 
 def _times(spans):
