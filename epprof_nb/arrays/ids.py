@@ -97,6 +97,17 @@ def contains(ids: IntArray, wanted: IntArray) -> BoolArray:
     return IdIndex(ids).rows(wanted) >= 0
 
 
+def values_at(values: IntArray, rows: IntArray) -> IntArray:
+    """Return `values` at `rows`, which are of `IdIndex.rows`; `MISSING` where a row is missing."""
+    if not len(values):
+        return np.full(rows.shape, MISSING, np.int64)
+    found = values[rows]
+    is_missing = rows < 0
+    if is_missing.any():
+        found[is_missing] = MISSING
+    return found
+
+
 def mask_as_slice(mask: BoolArray) -> BoolArray | slice:
     """Return a mask of consecutive rows as a slice, which selects them without a copy."""
     count = int(np.count_nonzero(mask))

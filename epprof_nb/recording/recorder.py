@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.data.schema import ACTIVITIES, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
 
@@ -174,6 +175,26 @@ class IdentifiedOps:
     """Mask of the activities whose op was found."""
 
 
+@dataclass(frozen=True, slots=True)
+class TimesOfCalls:
+    """Times of the API calls of activities, of which most recordings need none.
+
+    Parameters
+    ----------
+    times
+        int64 array: the times of all API calls, in ns.
+    call
+        int64 array: the row of each activity's call in `times`, `MISSING` if unknown.
+    """
+
+    times: IntArray
+    call: IntArray
+
+    def __getitem__(self, rows: npt.NDArray[Any]) -> IntArray:
+        """Return the times of some activities; `MISSING` if unknown."""
+        return values_at(self.times, self.call[rows])
+
+
 class Recorder(Protocol):
     """A source of activities or ops. The recording service calls it from one thread at a time.
 
@@ -256,8 +277,8 @@ class Recorder(Protocol):
         self,
         ops: Table,  # noqa: ARG002
         activities: Table,  # noqa: ARG002
-        call_start: IntArray,  # noqa: ARG002
-        call_end: IntArray,  # noqa: ARG002
+        call_start: TimesOfCalls,  # noqa: ARG002
+        call_end: TimesOfCalls,  # noqa: ARG002
         stopped_ns: int,  # noqa: ARG002
     ) -> IdentifiedOps | None:
         """Find ops of activities that the op stack does not give; None if there are none.
@@ -267,7 +288,7 @@ class Recorder(Protocol):
         ops, activities
             Tables with absolute times; the activities have the op of their launch.
         call_start, call_end
-            int64 arrays, one value per activity: times of its API call; `MISSING` if unknown.
+            Times of the API call of each activity.
         stopped_ns
             Time of the request to end the recording. Ops that ended later may lack launches.
         """

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from epprof_nb.recording.onnxruntime.choice_of_runs import RunHistory
     from epprof_nb.recording.onnxruntime.launch_sequences import LaunchSequence
     from epprof_nb.recording.onnxruntime.run_log import LoggedRun
+    from epprof_nb.recording.recorder import TimesOfCalls
 
 
 _Key = tuple[int, bytes]
@@ -66,7 +67,7 @@ class _Run:
 
 
 def identify_nodes(
-    ops: Table, activities: Table, call_start: IntArray, call_end: IntArray, stopped_ns: int
+    ops: Table, activities: Table, call_start: TimesOfCalls, call_end: TimesOfCalls, stopped_ns: int
 ) -> IdentifiedOps | None:
     """Learn the launch sequences of recorded runs, and identify the nodes of the others.
 

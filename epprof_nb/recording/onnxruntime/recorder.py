@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.core.options import Options
     from epprof_nb.data.table import Table
-    from epprof_nb.recording.recorder import IdentifiedOps
+    from epprof_nb.recording.recorder import IdentifiedOps, TimesOfCalls
 
 
 @dataclass(slots=True)
@@ -86,8 +86,8 @@ class OnnxRuntimeRecorder(Recorder):
         self,
         ops: Table,
         activities: Table,
-        call_start: IntArray,
-        call_end: IntArray,
+        call_start: TimesOfCalls,
+        call_end: TimesOfCalls,
         stopped_ns: int,
     ) -> IdentifiedOps | None:
         """Find the nodes of runs that were not recorded node by node, by their launches."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import device_work
-from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.ids import IdIndex, mask_as_rows
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -38,14 +38,15 @@ def check(ops: Table, activities: Table, api_calls: Table) -> dict[str, Any]:
         ``share`` (of ``early`` in ``compared``), ``worst_ns`` (largest difference) and ``beyond``
         (number of differences over `EPSILON_NS`).
     """
-    rows = np.flatnonzero(device_work(activities))
+    rows = mask_as_rows(device_work(activities))
     start = activities["start_ns"][rows]
     op = IdIndex(ops["op_id"]).rows(activities["op_id"][rows])
     if len(ops):
         # Ops of an earlier profile have no time on this clock. Rows of several executions begin
         # with the first one, so they still count.
         is_earlier = ops.names("status").equals("earlier")
-        op = np.where((op >= 0) & is_earlier[op], MISSING, op)
+        if is_earlier.any():
+            op[(op >= 0) & is_earlier[op]] = MISSING
     call = IdIndex(api_calls["correlation_id"]).rows(activities["correlation_id"][rows])
     return {
         "before_op": _early(start, ops["start_ns"], op),
@@ -54,16 +55,16 @@ def check(ops: Table, activities: Table, api_calls: Table) -> dict[str, Any]:
 
 
 def _early(start: IntArray, cause_start: IntArray, cause: IntArray) -> dict[str, Any]:
-    is_known = cause >= 0
-    difference = cause_start[cause[is_known]] - start[is_known]
-    early = difference > 0
-    compared = int(is_known.sum())
+    known = mask_as_rows(cause >= 0)
+    difference = cause_start[cause[known]]
+    difference -= start[known]
+    compared, early = len(difference), int(np.count_nonzero(difference > 0))
     return {
         "compared": compared,
-        "early": int(early.sum()),
-        "share": float(early.sum()) / max(1, compared),
+        "early": early,
+        "share": early / max(1, compared),
         "worst_ns": int(difference.max(initial=0)),
-        "beyond": int((difference > EPSILON_NS).sum()),
+        "beyond": int(np.count_nonzero(difference > EPSILON_NS)),
     }
 
 

@@ -8,17 +8,18 @@ id; see `epprof_nb.recording.session.conditional_bodies`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice
+from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice, values_at
 from epprof_nb.data.graph_table import graph_table
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
 from epprof_nb.recording.memory.block_tables import pool_tables
+from epprof_nb.recording.recorder import TimesOfCalls
 from epprof_nb.recording.samples.host_samples import sample_table
 from epprof_nb.recording.session import (
     conditional_bodies,
@@ -34,7 +35,7 @@ from epprof_nb.recording.session.recording import Recording, column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.python_stacks import PythonStacks
     from epprof_nb.recording.memory.arena_blocks import ArenaMemory
     from epprof_nb.recording.memory.host_blocks import HostMemory
@@ -66,11 +67,14 @@ def correlate(recording: Recording) -> CorrelatedTables:
     graphs = [output.graphs for output in outputs]
     launches = LaunchLog.of(recording.batches, outputs, ops)
     activities = conditional_bodies.with_launches(_activities_of(recording, outputs, launches))
-    call = IdIndex(launches.correlation).rows(activities["correlation_id"])
-    op, attribution, unresolved_ops = _attribute(launches, call, ops["op_id"])
-    capture_op = np.full(len(activities), MISSING, np.int64)
+    by_correlation = IdIndex(launches.correlation)
+    call = by_correlation.rows(activities["correlation_id"])
+    of_calls = _ops_of_calls(launches, ops)
+    op = values_at(of_calls.op, call)
+    capture_op: IntArray = np.broadcast_to(np.int64(MISSING), len(activities))
     in_graph = activities["graph_node_id"] != MISSING
     if in_graph.any():
+        capture_op = capture_op.copy()
         replays = [replay for known in graphs for replay in known.replays]
         replayed = ep_replayed_nodes.identify(activities, op, replays)
         if replayed is not None:
@@ -86,14 +90,18 @@ def correlate(recording: Recording) -> CorrelatedTables:
     activities = activities.replace(
         op_id=op,
         capture_op_id=capture_op,
-        attribution=CategoryColumn(attribution, ("stack", "cell", "none", "learned")),
-        thread_id=_take(launches.thread, call),
+        attribution=CategoryColumn(
+            np.append(of_calls.attribution, _NONE)[call], ("stack", "cell", "none", "learned")
+        ),
+        thread_id=values_at(launches.thread, call),
     )
-    times = _take(launches.start, call), _take(launches.end, call), recording.stopped_ns
+    unresolved_ops = int(np.append(of_calls.is_unresolved, False)[call].sum())
+    times = TimesOfCalls(launches.start, call), TimesOfCalls(launches.end, call)
     for recorder in recording.recorders:
-        found = recorder.identify_ops(ops, activities, *times)
+        found = recorder.identify_ops(ops, activities, *times, recording.stopped_ns)
         if found is not None:
             ops, activities = found.ops, _with_identified_ops(found, activities, launches)
+            of_calls = _ops_of_calls(launches, ops)
     samples = sample_table(
         [batch.samples for batch in recording.batches if recording.options.samples],
         recording.opened_ns,
@@ -103,9 +111,8 @@ def correlate(recording: Recording) -> CorrelatedTables:
     stacks = LaunchStacks(recording, launches, samples["stack_id"])
     activities = activities.replace(**stacks.of_activities(activities, call, ops))
     memory = concat([output.memory for output in outputs]) if outputs else Table(MEMORY)
-    memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
-    memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
-    memory = memory.replace(op_id=memory_op)
+    memory_call = by_correlation.rows(memory["correlation_id"])
+    memory = memory.replace(op_id=values_at(of_calls.op, memory_call))
     on_host = _host_memory(recording)
     pools: list[TorchMemory | ArenaMemory] = [
         *[output.torch_memory for output in outputs if output.torch_memory is not None][-1:],
@@ -125,7 +132,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     tables = {
         "ops": ops,
         "activities": activities,
-        "api_calls": _api_calls(launches, ops, stacks),
+        "api_calls": _api_calls(launches, of_calls.op, ops, stacks),
         "graphs": graph_table(
             activities,
             ops,
@@ -181,13 +188,6 @@ def _with_identified_ops(found: IdentifiedOps, activities: Table, launches: Laun
     return activities.replace(op_id=found.op_id, attribution=attribution)
 
 
-def _take(values: IntArray, rows: IntArray) -> IntArray:
-    """Return `values` at `rows`; `MISSING` where the row is -1."""
-    if not len(values):
-        return np.full(len(rows), MISSING, np.int64)
-    return np.where(rows >= 0, values[rows], MISSING)
-
-
 def _activities_of(
     recording: Recording, outputs: Sequence[RecorderOutput], launches: LaunchLog
 ) -> Table:
@@ -214,25 +214,29 @@ def _activities_of(
     return kept.in_start_order()  # each stream and thread is recorded separately
 
 
-def _attribute(
-    launches: LaunchLog, call: IntArray, known_ops: IntArray
-) -> tuple[IntArray, npt.NDArray[np.int32], int]:
-    """Return the op and attribution code (0 stack, 1 cell, 2 none) for each row of `call`.
+class _OpsOfCalls(NamedTuple):
+    """The op of each call of the launch log, `MISSING` for none."""
 
-    The last value is the number of rows whose op is missing from the op log.
-    """
-    if not len(launches):
-        return np.full(len(call), MISSING, np.int64), np.full(len(call), 2, np.int32), 0
+    op: IntArray
+    attribution: npt.NDArray[np.int32]
+    """How it was found: `_STACK`, `_CELL` or `_NONE`."""
+    is_unresolved: BoolArray
+    """Whether the op is missing from the op log."""
+
+
+_STACK, _CELL, _NONE = 0, 1, 2
+
+
+def _ops_of_calls(launches: LaunchLog, ops: Table) -> _OpsOfCalls:
     by_stack = launches.has_own_op
-    attributed = by_stack | launches.is_awaited_by_cell
-    op_of_call = np.where(attributed, (launches.op & ~NO_OP).astype(np.int64), MISSING)
-    op_of_call[op_of_call == 0] = MISSING
-    exists = contains(known_ops, op_of_call)
-    op = np.where(call >= 0, op_of_call[call], MISSING)
-    unresolved = (op != MISSING) & ~exists[call]
-    op[unresolved] = MISSING
-    code = np.where(op == MISSING, 2, np.where(by_stack[call], 0, 1)).astype(np.int32)
-    return op, code, int(unresolved.sum())
+    op = (launches.op & ~NO_OP).view(np.int64)
+    op[(op == 0) | ~(by_stack | launches.is_awaited_by_cell)] = MISSING
+    is_known = op != MISSING
+    is_unresolved = is_known & ~contains(ops["op_id"], op)
+    op[is_unresolved] = MISSING
+    is_known &= ~is_unresolved
+    attribution = np.where(is_known, np.where(by_stack, _STACK, _CELL), _NONE).astype(np.int32)
+    return _OpsOfCalls(op, attribution, is_unresolved)
 
 
 def _remember_ops(recording: Recording, ops: Table, graphs: Sequence[RecordedGraphs]) -> None:
@@ -265,11 +269,12 @@ def _with_earlier_ops(
     return ops, capture_op
 
 
-def _api_calls(launches: LaunchLog, ops: Table, stacks: LaunchStacks) -> Table:
+def _api_calls(
+    launches: LaunchLog, op_of_call: IntArray, ops: Table, stacks: LaunchStacks
+) -> Table:
     internal = launches.is_internal
     rows = mask_as_slice(~internal) if internal.any() else slice(None)
-    shown = launches.take(rows)
-    op, _, _ = _attribute(shown, np.arange(len(shown)), ops["op_id"])
+    shown, op = launches.take(rows), op_of_call[rows]
     table = Table(
         API_CALLS,
         {

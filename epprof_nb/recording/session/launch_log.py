@@ -114,11 +114,11 @@ def _from_batches(batches: list[Batch]) -> LaunchLog:
 
     name_ids = get("name_id", np.uint32)
     launches = LaunchLog(
-        get("correlation_id", np.uint64).astype(np.int64),
+        get("correlation_id", np.int64),
         get("op_id", np.uint64),
         get("start_ns", np.int64),
         get("end_ns", np.int64),
-        get("thread_id", np.uint64).astype(np.int64),
+        get("thread_id", np.int64),
         get("return_value", np.int32).astype(np.int64),
         get("flags", np.uint16),
         CategoryColumn.from_ids(name_ids, names_of(name_ids)),

@@ -374,8 +374,7 @@ class RecordingService:
         batch = Batch(ops, launches, outputs, now, samples, thread_waits.drain())
         self._batches.append(batch)
         for log in ("ops", "launches"):
-            threads = column([batch], log, "thread_id", np.uint64).astype(np.int64)
-            self._thread_names.update(unique_values(threads))
+            self._thread_names.update(unique_values(column([batch], log, "thread_id", np.int64)))
 
     def before_fork(self) -> None:
         """Let the recorders prepare for a fork, including recorders of earlier sessions."""
