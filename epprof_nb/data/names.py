@@ -66,6 +66,8 @@ class CategoryColumn:
             ],
             np.int32,
         )
+        if len(used) == 1:
+            return cls(np.full(len(ids), codes[0], np.int32), tuple(index))
         return cls(codes[position] if len(used) else np.empty(0, np.int32), tuple(index))
 
     def compact(self) -> CategoryColumn:

@@ -260,8 +260,8 @@ def _numbers(
             f"column {schema.name}.{column.name} must be one-dimensional {stored}, "
             f"not {array.ndim}-dimensional {array.dtype}"
         )
-    if array.dtype == stored and array.strides == (0,):
-        return array  # one value for all rows
+    if len(array) and array.strides == (0,):  # one value for all rows
+        return np.broadcast_to(array[:1].astype(stored), len(array))
     return np.ascontiguousarray(array, stored)
 
 

@@ -34,6 +34,10 @@ _OPEN, _COALESCED = 1, 2
 _TYPES = ("range", "line", "cell", "event", "run", "node", *FRAMEWORK_TYPES)
 _CATEGORIES = ("user", "cell", "cell", "session", "session", "node", *FRAMEWORK_CATEGORIES)
 _SOURCES = ("range", "cell", "cell", *(("onnxruntime",) * 3))
+_OFTEN_EQUAL = (
+    "suspended_ns", "name_id", "payload_id", "count", "category", "flags", "thread_id",
+)  # fmt: skip
+"""Columns that may have one value in memory for all rows, and then are read-only."""
 _LATER = np.iinfo(np.int64).max
 
 
@@ -93,7 +97,12 @@ def _by_start(columns: dict[str, npt.NDArray[Any]], rows: IntArray) -> dict[str,
     start = columns["start_ns"][rows]
     if (start[1:] < start[:-1]).any():
         rows = rows[np.argsort(start, kind="stable")]
-    return {name: values[rows] for name, values in columns.items()}
+    return {
+        name: np.broadcast_to(values[:1].copy(), len(rows))
+        if name in _OFTEN_EQUAL and len(rows) and values.min() == values.max()
+        else values[rows]
+        for name, values in columns.items()
+    }
 
 
 def _merge_coalesced(
@@ -115,11 +124,16 @@ def _merge_coalesced(
     }
 
 
-def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> tuple[Table, IntArray]:
+def _table(
+    raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]
+) -> tuple[Table, npt.NDArray[Any]]:
     """Return the ops, and the number of the category of each."""
     n = len(raw["op_id"])
-    category = raw["category"].astype(np.int64)
+    category = raw["category"]
     parent = np.where(raw["parent_op_id"] == 0, MISSING, raw["parent_op_id"])
+    thread = raw["thread_id"]
+    if (thread == 0).any():
+        thread = np.where(thread == 0, MISSING, thread)
     columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
         "op_id": raw["op_id"],
         "parent_op_id": parent,
@@ -127,15 +141,13 @@ def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> tuple[T
         "op_type": CategoryColumn.from_ids(category, _TYPES),
         "category": CategoryColumn.from_ids(category, _CATEGORIES),
         "source": CategoryColumn.from_ids(category, _SOURCES),
-        "thread_id": np.where(raw["thread_id"] == 0, MISSING, raw["thread_id"]),
+        "thread_id": thread,
         "start_ns": raw["start_ns"],
         "end_ns": raw["end_ns"],
         "duration_ns": raw["duration_ns"],
         "suspended_ns": raw["suspended_ns"],
-        "count": raw["count"].astype(np.int64),
-        "status": CategoryColumn.from_ids(
-            (raw["flags"] & _OPEN).astype(np.int64), ("complete", "open")
-        ),
+        "count": raw["count"],
+        "status": CategoryColumn.from_ids(raw["flags"] & _OPEN, ("complete", "open")),
         "args": _args(raw["payload_id"], category, session["op_args"]),
     }
     statements = np.flatnonzero(category == STATEMENT)
@@ -154,7 +166,7 @@ def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> tuple[T
 def _args(
     payload: npt.NDArray[Any], category: npt.NDArray[Any], texts: list[str]
 ) -> CategoryColumn:
-    ids = np.where(np.isin(category, (RANGE, TASK)), payload, 0).astype(np.int64)
+    ids = np.where((category == RANGE) | (category == TASK), payload, 0)
     used: list[int] = unique_inverse(ids)[0].tolist()
     return CategoryColumn.from_ids(ids, {i: texts[i - 1] for i in used if i > 0})
 
@@ -164,7 +176,7 @@ def _names_column(name_ids: npt.NDArray[Any], op_names: list[str]) -> CategoryCo
     of_op = (name_ids & OP_NAME) != 0
     # Small numbers, which `unique_inverse` need not sort.
     base = int(name_ids[~of_op].max(initial=0)) + 1
-    ids_ = np.where(of_op, (name_ids & (OP_NAME - 1)) + base, name_ids).astype(np.int64)
+    ids_ = np.where(of_op, (name_ids & (OP_NAME - 1)) + base, name_ids)
     used = unique_inverse(ids_)[0].tolist()
     return CategoryColumn.from_ids(
         ids_, {i: op_names[i - base] if i >= base else name_of(i) for i in used}
