@@ -70,9 +70,10 @@ class GenerationTables(ProfileData):
         The profiler slows calls down, especially calls that it records node by node.
         `unprofiled_tokens_per_s` is the rate without it. It comes from unprofiled calls with inputs
         of the same shapes, or else from calls with as many tokens that were not recorded node by
-        node. Only runs of ONNX Runtime's sessions are timed outside of profiles. For other calls,
-        it follows from the time that profiling added (see ``info["added_ns"]``), or is NaN if that
-        time is unknown.
+        node. Only runs of ONNX Runtime's sessions are timed outside of profiles. The rate is NaN if
+        it is not known to about 20 %: calls below 0.2 ms, few calls, or times that scatter. For
+        other calls, it follows from the time that profiling added (see ``info["added_ns"]``), or is
+        NaN if that time is unknown.
 
         Examples
         --------

@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.processes import process_by_process, processes
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
-from epprof_nb.analysis.onnx.sampling import runs
+from epprof_nb.analysis.onnx.sampling import Runs, runs
 from epprof_nb.analysis.steps.by_repeat import wall_statistics
 from epprof_nb.analysis.steps.prefill_and_decode import DECODE, PHASES, ModelSteps, model_steps
 from epprof_nb.analysis.utilisation.launch_bound import launch_gaps
@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.steps.by_repeat import RepeatStatistics
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
 
+    FloatArray = npt.NDArray[np.float64]
+
+MIN_CALL_NS = 200_000
+"""Minimum median of unprofiled calls of sessions, so that their rate can be estimated."""
+_LARGEST_ERROR = 0.2
+"""Maximum error of an estimated time, as a share of it: 95 % of it scatters less."""
 MIN_STEPS = 4
 """Minimum number of decode steps that have statistics."""
 
@@ -118,17 +125,55 @@ def _ends(index: ProfileIndex, steps: ModelSteps, group: IntArray, first: IntArr
 
 def _unprofiled_ns(
     index: ProfileIndex, steps: ModelSteps, group: IntArray, start: IntArray, end: IntArray
-) -> npt.NDArray[np.float64]:
-    """Return how long each phase takes without the profiler, ns; NaN if that is not known."""
-    found = index.cached(runs)
-    slower = np.full(len(index.profile.tables["ops"]), np.nan)
-    slower[found.row] = found.call_ns - found.unprofiled_ns
-    less = np.bincount(group, slower[steps.row], len(start))
+) -> FloatArray:
+    """Return how long each phase takes without the profiler, ns; NaN if that is not known well."""
+    ops, found = index.profile.tables["ops"], index.cached(runs)
     added = index.cached(added_time)
+    unprofiled = np.full(len(start), np.nan)
     if added is not None:
-        less = np.where(np.isnan(less), added.between(start, end), less)
-    unprofiled: npt.NDArray[np.float64] = np.maximum(end - start - less, 1.0)
-    return unprofiled
+        unprofiled = np.maximum(end - start - added.between(start, end), 1.0)
+    _, first = np.unique(group, return_index=True)
+    thread = ops["thread_id"][steps.row]
+    is_on_other = np.bincount(group, thread != thread[first][group], len(start)) > 0
+    has_runs = np.bincount(group, np.isin(steps.row, found.row), len(start)) > 0
+    for number in np.unique(thread[first]).tolist():
+        of_thread = np.flatnonzero(has_runs & (thread[first] == number))
+        mine = np.flatnonzero(ops["thread_id"][found.row] == number)
+        mine = mine[np.argsort(ops["start_ns"][found.row[mine]], kind="stable")]
+        begin = ops["start_ns"][found.row[mine]]
+        low, high = (np.searchsorted(begin, at[of_thread]).tolist() for at in (start, end))
+        for phase, i, j in zip(of_thread.tolist(), low, high, strict=True):
+            # Runs of other models in the same time are slower, too.
+            less, error = _slower_by(ops, found, mine[i:j], int(end[phase]))
+            without = end[phase] - start[phase] - less
+            unprofiled[phase] = without if error <= _LARGEST_ERROR * without else np.nan
+    return np.where(has_runs & is_on_other, np.nan, unprofiled)
+
+
+def _slower_by(ops: Table, found: Runs, some: IntArray, end: int) -> tuple[float, float]:
+    """Return by how much some runs of a thread are slower with the profiler in all, and the error.
+
+    Both are in ns, and NaN if unknown. It is unknown for short calls: neither what the code between them is slowed down nor the scatter
+    of their times is small then. Medians are not changed by calls in which the host was busy, which
+    occur without the profiler as well.
+    """
+    unprofiled, is_recorded = found.unprofiled_ns[some], found.is_recorded[some]
+    if not len(some) or not np.median(unprofiled) >= MIN_CALL_NS:
+        return np.nan, np.nan
+    slower = found.call_ns[some] - unprofiled
+    row = found.row[some[-1]]
+    if ops["end_ns"][row] >= end:  # the phase lasts to the end of the run, not of its call
+        slower[-1] = ops["duration_ns"][row] - unprofiled[-1]
+    less, variance = 0.0, 0.0
+    for of_kind in (slower[is_recorded], slower[~is_recorded]):
+        n = len(of_kind)
+        if not n:
+            continue
+        low, middle, high = np.quantile(of_kind, (0.25, 0.5, 0.75))
+        added = max(middle, 0.0) * n
+        less += added
+        variance += (added if n < MIN_STEPS else 1.57 * (high - low) * np.sqrt(n)) ** 2
+    return float(less), float(np.sqrt(variance))
 
 
 def _largest(group: IntArray, values: IntArray) -> IntArray:

@@ -89,8 +89,8 @@ TRAINING: dict[str, TableDoc] = {
             ),
             column(
                 "unprofiled_tokens_per_s", "float64",
-                "estimate of the same without the profiler; NaN if it is not known what profiling "
-                "added",
+                "estimate of the same without the profiler; NaN if it is not known well what "
+                "profiling added",
                 "1/s",
             ),
             column("host_ns", "int64", "host time of the calls"),

@@ -40,23 +40,70 @@ def test_a_generation_has_a_prefill_and_a_decode():
     assert frame["idle_ns"].tolist() == [150, 120]
 
 
+US = 1_000
+
+
+def recorded_runs(unit, *scatter):
+    """A prompt of 220 units, 200 unprofiled, then recorded calls of 100, one that was not of 40."""
+    calls = [call(1, 0, 220 * unit, 7, 0, call_ns=220 * unit, unprofiled_ns=200 * unit)]
+    for i in range(12):
+        start, length = (220 + 100 * i) * unit, (100 - (scatter[i % 2] if scatter else 0)) * unit
+        calls.append(call(2 + i, start, start + length, 1, 7 + i, call_ns=length))
+    more = {"call_ns": 40 * unit, "nodes": "not recorded"}
+    return [*calls, call(14, 1_420 * unit, 1_460 * unit, 1, 19, **more)]
+
+
 def test_the_rate_without_the_profiler():
-    """Recorded calls of 100 take 40 unprofiled, like the calls that were not recorded by node."""
-    calls = [call(1, 0, 300, 7, 0, call_ns=300, unprofiled_ns=200)]
-    calls += [call(2 + i, 300 + 100 * i, 400 + 100 * i, 1, 7 + i, call_ns=100) for i in range(3)]
-    calls += [call(5, 600, 640, 1, 10, call_ns=40, nodes="not recorded")]
+    unit, calls = 10 * US, recorded_runs(10 * US)
     frame = profile(calls).by_phase()
-    assert frame["wall_ns"].tolist() == [300, 340]
-    assert frame["tokens_per_s"].tolist() == [7 / 300e-9, 4 / 340e-9]
-    assert frame["unprofiled_tokens_per_s"].tolist() == pytest.approx([7 / 200e-9, 4 / 160e-9])
+    assert frame["wall_ns"].tolist() == [220 * unit, 1_240 * unit]
+    assert frame["unprofiled_tokens_per_s"].tolist() == pytest.approx(
+        [7 / (200e-9 * unit), 13 / (520e-9 * unit)]
+    )
     # Without a run to compare with, the rate is not known.
-    assert profile(calls[:-1]).by_phase()["unprofiled_tokens_per_s"].isna().tolist() == [
-        False,
-        True,
-    ]
+    rates = profile(calls[:-1]).by_phase()["unprofiled_tokens_per_s"]
+    assert rates.isna().tolist() == [False, True]
     slowed = [{"session": 1, "stretch": 2.0}]
     found = profile(calls[:-1], info={"onnxruntime_stretch": slowed}).by_phase()
-    assert found["unprofiled_tokens_per_s"].tolist() == pytest.approx([7 / 200e-9, 3 / 150e-9])
+    assert found["unprofiled_tokens_per_s"].tolist()[1] == pytest.approx(12 / (600e-9 * unit))
+
+
+@pytest.mark.parametrize(("unit", "scatter"), [(US // 2, ()), (10 * US, (0, 50))])
+def test_the_rate_without_the_profiler_is_missing_if_it_is_not_known_well(unit, scatter):
+    """Short calls, or such whose times scatter."""
+    frame = profile(recorded_runs(unit, *scatter)).by_phase()
+    assert frame["unprofiled_tokens_per_s"].isna().tolist()[1]
+
+
+def measured(*durations, unprofiled=300, **more):
+    """Calls of some microseconds in turns of two sessions, of which each takes 50 more outside."""
+    ops, at = [], 0
+    for i, of_call in enumerate(durations):
+        given = (1, 4 + i // 2) if i > 1 else (4, 0)
+        times = {"call_ns": (of_call + 50) * US, "unprofiled_ns": unprofiled * US}
+        ops.append(call(i + 1, at, at + of_call * US, *given, session=1 + i % 2, **times, **more))
+        at += (of_call + 50) * US
+    return ops
+
+
+def test_runs_of_other_sessions_in_the_same_time_count():
+    """Both loops last equally long, with and without the profiler."""
+    durations = [350, 350, *[350, 450] * 4]
+    frame = profile(measured(*durations, nodes="not recorded")).by_phase()
+    decode = frame[frame["phase"] == "decode"]["unprofiled_tokens_per_s"]
+    assert decode.tolist() == pytest.approx([decode.iloc[0]] * 2, rel=0.15)
+
+
+def test_a_call_in_which_the_host_was_busy_takes_as_long_without_the_profiler():
+    calls = [call(1, 0, 400 * US, 4, 0, call_ns=400 * US, unprofiled_ns=300 * US)]
+    at = 500 * US
+    for i, us in enumerate((400, 400, 9_400, 400, 400)):
+        times = {"call_ns": us * US, "unprofiled_ns": 300 * US}
+        calls.append(call(2 + i, at, at + us * US, 1, 4 + i, **times))
+        at += us * US
+    frame = profile(calls).by_phase()
+    assert frame["wall_ns"].tolist()[1] == 11_000 * US
+    assert frame["unprofiled_tokens_per_s"].tolist()[1] == pytest.approx(5 / (10_500e-6))
 
 
 def test_what_profiling_added_gives_the_rate_of_calls_without_unprofiled_ones():
