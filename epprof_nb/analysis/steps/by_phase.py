@@ -153,9 +153,9 @@ def _unprofiled_ns(
 def _slower_by(ops: Table, found: Runs, some: IntArray, end: int) -> tuple[float, float]:
     """Return by how much some runs of a thread are slower with the profiler in all, and the error.
 
-    Both are in ns, and NaN if unknown. It is unknown for short calls: neither what the code between them is slowed down nor the scatter
-    of their times is small then. Medians are not changed by calls in which the host was busy, which
-    occur without the profiler as well.
+    Both are in ns, and NaN if unknown: for short calls, neither what the code between them is
+    slowed down nor the scatter of their times is small. Medians are not changed by calls in which
+    the host was busy, which occur without the profiler as well.
     """
     unprofiled, is_recorded = found.unprofiled_ns[some], found.is_recorded[some]
     if not len(some) or not np.median(unprofiled) >= MIN_CALL_NS:
