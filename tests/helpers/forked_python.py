@@ -9,6 +9,7 @@ import json
 import os
 import runpy
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,8 +22,9 @@ TIMEOUT_S = 240
 @functools.cache
 def _server(modules: tuple[str, ...]) -> subprocess.Popen[bytes]:
     server = subprocess.Popen(
-        [sys.executable, __file__, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+        [sys.executable, __file__, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
 
     def end():
         server.stdin.close()
@@ -60,7 +62,7 @@ def run(
         answers, *_ = select.select([server.stdout], [], [], TIMEOUT_S)
         if not answers:
             _server.cache_clear()
-            server.kill()
+            os.killpg(server.pid, signal.SIGKILL)  # also the program
             raise TimeoutError(f"{arguments} takes longer than {TIMEOUT_S} s")
         code = int(server.stdout.readline())
         out, err = (path.read_text() for path in streams[1:])
