@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
 
 _PREFIX, _SUFFIX = ".epprof-", ".part"
 _LEFTOVER_AGE_S = 60.0
+# Next steps after an error.
+_FREE_SPACE = "free space there, or save elsewhere"
+_ALLOW_WRITING = "allow writing into that folder, or save elsewhere"
+_NEXT_STEPS = {
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
+    errno.EFBIG: "save elsewhere: files there cannot be as large",
+    errno.EACCES: _ALLOW_WRITING,
+    errno.EPERM: _ALLOW_WRITING,
+    errno.EROFS: "save elsewhere: this file system is read-only",
+    errno.ENOENT: "create that folder, or save elsewhere",
+    errno.ENOTDIR: "save into a folder",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
 
 
 @contextmanager
@@ -68,9 +83,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         # An error of a write has no path, and the path of the draft says nothing.
         if error.strerror is None or error.filename not in (None, os.fspath(draft_path)):
             raise
-        raise OSError(
-            f"{target} was not written ({error.strerror}); free space there, or save elsewhere"
-        ) from error
+        next_step = _NEXT_STEPS.get(error.errno or 0, "check the disk, or save elsewhere")
+        raise OSError(f"{target} was not written ({error.strerror}); {next_step}") from error
     finally:
         draft_path.unlink(missing_ok=True)
 

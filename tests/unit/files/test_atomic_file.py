@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -65,6 +66,21 @@ def test_a_name_of_245_bytes_can_be_written(tmp_path):
     path = tmp_path / ("n" * 245)
     write(path)
     assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(("number", "next_step"), [
+    (errno.ENOSPC, "free space there"),
+    (errno.EACCES, "allow writing into that folder, or save elsewhere"),
+    (errno.EROFS, "save elsewhere: this file system is read-only"),
+    (errno.EIO, "check the disk, or save elsewhere"),
+])  # fmt: skip
+def test_the_next_step_fits_the_error(tmp_path, monkeypatch, number, next_step):
+    def fail(*_args, **_more):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=re.escape(f"({os.strerror(number)}); {next_step}")):
+        write(tmp_path / "report.html")
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
