@@ -85,7 +85,7 @@ def _counted(index: ProfileIndex) -> IntArray:
     """Return the rows of the pauses outside of the preparation.
 
     Imports create many objects, and so does the code before the first step. The profiler's own work
-    causes pauses before the profile and after it.
+    causes pauses before the profile and after it, or before and after a cell.
     """
     found = index.cached(iterations)
     rows: IntArray = index.cached(collections)
@@ -94,6 +94,9 @@ def _counted(index: ProfileIndex) -> IntArray:
     rows = rows[index.tree.nearest_ancestor(is_import)[rows] == MISSING]
     ops = index.profile.tables["ops"]
     rows = rows[(ops["end_ns"][rows] > 0) & (ops["start_ns"][rows] < wall_of(index.profile))]
+    is_cell = ops.names("op_type").equals("cell")
+    of_cells = np.isin(ops["thread_id"][rows], ops["thread_id"][is_cell])
+    rows = rows[~of_cells | (index.tree.nearest_ancestor(is_cell)[rows] != MISSING)]
     if found.unit == "step" and len(found.start):
         rows = rows[ops["start_ns"][rows] >= found.start[0]]
     return rows

@@ -81,6 +81,15 @@ def test_pauses_of_the_profilers_own_work_are_left_out(start, count):
     assert len(of_kind(prof, "garbage collection")) == count
 
 
+def test_pauses_on_the_thread_of_a_cell_before_and_after_it_are_left_out():
+    cell = op(1, "In[1]", 10 * MS, 90 * MS, op_type="cell", category="cell")
+    outside = [pause(2, MS, 9 * MS, -1), pause(3, 91 * MS, 98 * MS, -1)]
+    ops = [cell, *outside, line(4, 2, 10 * MS, 90 * MS, 1), pause(5, 20 * MS, 40 * MS, 4)]
+    prof = profile(ops, info=info(100 * MS), sources={"In[1]": "\nx = f()\n"})
+    (found,) = of_kind(prof, "garbage collection")
+    assert "paused the program for 20.0 ms in 1 collection" in found.text
+
+
 def test_pauses_while_the_device_works_save_only_the_idle_time():
     """A kernel of 25 ms runs during the pause of 20 ms, and 4 ms of it are idle."""
     ops = [line(1, 2, 0, 30 * MS), pause(2, MS, 21 * MS, 1)]
