@@ -44,6 +44,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on the line that takes most of the host's time, without the ops inside."""
     ops, tree = index.profile.tables["ops"], index.tree
     is_line = (ops["line"] != MISSING) & has_host_time(ops)
+    is_line &= ops["start_ns"] >= 0  # not the statement in which the profile began
     is_line &= ~_is_imported(index)
     if not is_line.any():
         return
@@ -58,7 +59,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     if total < HOT_SHARE * wall_ns or len(np.unique(place[is_line])) < 2:
         return
     longest = int(rows[int(own_ns[rows].argmax())])
-    count, word = int(ops["count"][rows].sum()), "execution"
+    count, word = _executions(index, rows), "execution"
     rounds = _rounds(index, rows)
     if rounds >= MANY:  # the lines of the loop have the same remedy
         count, word = rounds, "round"
@@ -68,9 +69,13 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         return  # it says more than the line that calls the function
     each = f", {duration(total / count)} each" if many else ""
     waited = not many and mostly_waited(index, total)
+    threads = len(np.unique(ops["thread_id"][rows]))
+    took = f"accounts for {percent(total / wall_ns)} of the wall time ({duration(total)}"
+    if threads > 1:
+        took = f"took {duration(total)} in {threads} threads together ("
+    took += f"{' in ' if threads == 1 else ''}{plural(count, word)}{each})"
     yield Finding(
-        f"{capitalised(place_name(index, longest))} accounts for {percent(total / wall_ns)} of the "
-        f"wall time ({duration(total)} in {plural(count, word)}{each}){WAITS if waited else ''}.",
+        f"{capitalised(place_name(index, longest))} {took}{WAITS if waited else ''}.",
         min(total, wall_ns),
         int(ops["start_ns"][longest]),
         int(ops["end_ns"][longest]),
@@ -87,6 +92,14 @@ def _is_imported(index: ProfileIndex) -> BoolArray:
     is_import = np.zeros(len(index.tree), np.bool_)
     is_import[index.cached(import_statements)] = True
     return np.asarray(index.tree.nearest_ancestor(is_import) != MISSING)
+
+
+def _executions(index: ProfileIndex, rows: IntArray) -> int:
+    """Return how often a line ran, which may have several statements, one in another."""
+    ops = index.profile.tables["ops"]
+    names = ops.names("name")
+    counts = np.bincount(names.codes[rows], ops["count"][rows], len(names.categories))
+    return int(counts.max())
 
 
 def _rounds(index: ProfileIndex, loop: IntArray) -> int:

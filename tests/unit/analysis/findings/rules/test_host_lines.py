@@ -32,6 +32,38 @@ def test_the_line_with_most_host_time_is_named():
     assert set(prof.evidence(1)["line"]) == {3}
 
 
+def test_statements_in_one_line_are_counted_once():
+    """``with`` and the statement in it run five times."""
+    ops = [line(1, 2, 0, 100 * MS)]
+    for i in range(5):
+        start = 20 * MS * i
+        ops.append(line(10 + 2 * i, 3, start, start + 15 * MS, 1, name="with lock: work()"))
+        ops.append(line(11 + 2 * i, 3, start + MS, start + 14 * MS, 10 + 2 * i, name="work()"))
+        ops.append(line(50 + i, 4, start + 15 * MS, start + 20 * MS, 1))
+    prof = profile(ops, info=info(100 * MS), sources={"In[1]": SOURCE})
+    (found,) = of_kind(prof, "hot line")
+    assert "75 % of the wall time (75.0 ms in 5 executions)" in found.text
+
+
+def test_lines_of_several_threads_have_no_share_of_the_wall_time():
+    ops = [line(1, 2, 0, MS), *[
+        line(10 + i, 3, 0, 90 * MS) | {"thread_id": 5 + i} for i in range(3)
+    ]]  # fmt: skip
+    prof = profile(ops, info=info(100 * MS), sources={"In[1]": SOURCE})
+    (found,) = of_kind(prof, "hot line")
+    assert found.text == (
+        "Line 3 (`y = decode(item)`) took 270 ms in 3 threads together (3 executions)."
+    )
+    assert found.gain_ns == 100 * MS  # at most
+
+
+def test_the_statement_in_which_the_profile_began_is_none_of_its_lines():
+    ops = [line(1, 2, -900 * MS, 100 * MS), line(2, 3, 0, 30 * MS, 1), line(3, 4, 30 * MS, 99 * MS)]
+    prof = profile(ops, info=info(100 * MS), sources={"In[1]": SOURCE})
+    (found,) = of_kind(prof, "hot line")
+    assert found.text.startswith("Line 4 (`z = store(y)`) accounts for 69 %")
+
+
 def test_the_time_of_ops_inside_of_a_line_is_not_its_own():
     def module(op_id, start, parent):
         return framework(op_id, "model", start, start + 25 * MS, parent, "module")
