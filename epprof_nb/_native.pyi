@@ -251,8 +251,13 @@ def set_collection_ops(name_id: int, young_kind_id: int, full_kind_id: int, /) -
     """Set the name of the ops, and their payloads for generations 0 and 1, and for 2."""
 
 # -- waits for locks
-def start_lock_waits(lock: type, rlock: type, simple_queue: type, /) -> None:
-    """Record which thread ended waits for objects of these types, as far as they are in C."""
+def start_lock_waits(
+    lock: type, rlock: type, simple_queue: type, sleep: Callable[[float], None], /
+) -> None:
+    """Record which thread ended waits for objects of these types, and calls of `time.sleep`.
+
+    As far as they are in C.
+    """
 
 def stop_lock_waits() -> None:
     """Stop, and forget the waits."""

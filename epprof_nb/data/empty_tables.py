@@ -29,7 +29,7 @@ _NOTES = {
     "stacks": "No Python stack was recorded: nothing was launched from Python, or the profile is "
     "of a version or of another tool that records none.",
     "host_samples": _NO_SAMPLES,
-    "thread_waits": "No Python thread waited for another one.",
+    "thread_waits": "No Python thread waited for another one, or slept.",
     "by_function": _NO_SAMPLES,
     "by_line": "No statement was recorded. Cells with %%gpuprofile and scripts under `epprof run` "
     "record statements, unless --no-lines is given.",

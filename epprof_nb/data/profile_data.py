@@ -115,7 +115,7 @@ class ProfileData:
     @property
     @with_columns("thread_waits")
     def thread_waits(self) -> pd.DataFrame:
-        """One row per wait of a Python thread for another one.
+        """One row per wait of a Python thread for another one, or for the clock.
 
         {columns}
 

@@ -393,12 +393,16 @@ HOST_SAMPLES = TableSchema(
     ),
 )
 
+SLEEP = "time.sleep"
+"""Function of the waits for nothing but the clock."""
+
 THREAD_WAITS = TableSchema(
     "thread_waits",
     (
         "One row per wait of a Python thread for another one: in `Thread.join`, `Event.wait`, "
         "`Future.result`, in `Condition.wait`, on which semaphores, barriers and `queue.Queue` are "
-        "built, for a lock, or for an item of a `queue.SimpleQueue`, as thread pools use it."
+        "built, for a lock, or for an item of a `queue.SimpleQueue`, as thread pools use it. And "
+        "one per `time.sleep`."
     ),
     None,
     (
@@ -415,13 +419,13 @@ THREAD_WAITS = TableSchema(
             "other_thread_id",
             "id",
             "the thread that it waited for: which ended, notified it, released the lock or put the "
-            "item; missing if the wait timed out",
+            "item; missing if the wait timed out, and for `time.sleep`",
         ),
         Column(
             "function",
             "name",
-            "Thread.join, Event.wait, Future.result, Condition.wait, Lock.acquire, RLock.acquire "
-            "or SimpleQueue.get",
+            "Thread.join, Event.wait, Future.result, Condition.wait, Lock.acquire, RLock.acquire, "
+            "SimpleQueue.get or time.sleep",
         ),
     ),
 )

@@ -59,7 +59,8 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
     found = {}
     for number, thread_id in zip(threads.numbers.tolist(), threads.ids.tolist(), strict=True):
         rows = np.flatnonzero(is_known & (samples["thread_id"] == thread_id))
-        if len(rows) < 2:
+        waits = _clock_waits(index, thread_id)
+        if len(rows) < 2 and not len(waits[0]):
             continue
         own = threads.of_ops == number
         known = known_waits(index, threads, number, thread_id)
@@ -67,6 +68,7 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
         events = events[np.diff(events, prepend=events[:1] - 1) != 0]  # faster than np.unique
         times = samples["start_ns"][rows], samples["processor_ns"][rows], _waited(samples, rows)
         idle = with_alike(_between(*times, events, known), index, own, known)
+        idle = union(*(np.append(*bounds) for bounds in zip(idle, waits, strict=True)))
         if len(idle[0]):
             if number != threads.home:
                 is_open = open_times(index, own, np.zeros(len(threads.of_calls), np.bool_))
@@ -74,6 +76,21 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
             idle = intersection(idle, complement(*known, EARLIEST, LATEST))
             found[number] = _cut(idle, events)
     return {number: idle for number, idle in found.items() if len(idle[0])}
+
+
+def _clock_waits(index: ProfileIndex, thread_id: int) -> Intervals:
+    """Return when a thread slept, or waited for others until a time limit.
+
+    Waits with hardly any time between them are one: the thread asks for something again and again.
+    """
+    table = index.profile.tables["thread_waits"]
+    rows = (table["thread_id"] == thread_id) & (table["other_thread_id"] == MISSING)
+    start, end = union(table["start_ns"][rows], table["end_ns"][rows])
+    if not len(start):
+        return start, end
+    length = end - start
+    is_first = np.append(True, (start[1:] - end[:-1]) * _IDLE > length[1:] + length[:-1])
+    return start[is_first], end[np.append(is_first[1:], True)]
 
 
 def _waited(samples: Table, rows: IntArray) -> IntArray:

@@ -10,6 +10,7 @@ from epprof_nb.analysis.critical_path.columns import spans
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
 from epprof_nb.arrays.intervals import LATEST, intersection, union
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.schema import SLEEP
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -72,6 +73,7 @@ def _known(index: ProfileIndex, threads: Threads, left_out: BoolArray | None) ->
     starts, ends = spans(table)
     thread, other = (threads.numbers_of(table[f"{part}thread_id"]) for part in ("", "other_"))
     is_known = (other != MISSING) & (other != thread)
+    is_sleep = table.names("function").equals(SLEEP)
     if left_out is not None:
         is_known &= ~left_out
     events = np.zeros(len(table), np.int64)
@@ -84,6 +86,7 @@ def _known(index: ProfileIndex, threads: Threads, left_out: BoolArray | None) ->
         ]))  # fmt: skip
         events[of_thread] = np.searchsorted(times, starts[of_thread], side="right")
     order = np.lexsort((starts, thread))
+    order = order[~is_sleep[order]]
     known = np.cumsum(is_known[order]) - is_known[order]
     # Tries that follow each other without any other event of the thread, up to one that succeeds.
     tries = np.stack([thread[order], events[order], known])

@@ -57,7 +57,7 @@ void epprof_switch_greenlet(uint64_t from, uint64_t to, int ended);
 
 // Waits of threads for an object that another thread hands over, such as a lock. The kinds have the
 // numbers of recording/session/lock_waits.py.
-enum { EPPROF_LOCK, EPPROF_RLOCK, EPPROF_QUEUE };
+enum { EPPROF_LOCK, EPPROF_RLOCK, EPPROF_QUEUE, EPPROF_SLEEP };
 // A wait that has not ended yet, on the stack of its thread.
 typedef struct epprof_waiter {
   struct epprof_waiter* next;
@@ -74,6 +74,8 @@ void epprof_begin_lock_wait(epprof_waiter* waiter, const void* object);
 void epprof_hand_over(const void* object);
 // Logs the wait if another thread ended it, or if the caller has waited for a time in vain.
 void epprof_end_lock_wait(epprof_waiter* waiter, int kind, int has_object);
+// Logs that the calling thread waited for nothing but the clock.
+void epprof_log_clock_wait(int64_t start, int kind);
 epprof_columns* epprof_drain_lock_waits(void);
 
 void epprof_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);

@@ -1,4 +1,4 @@
-// Waits of threads for locks: who ended each.
+// Waits of threads for locks: who ended each; and for the clock.
 #include <atomic>
 #include <memory>
 #include <new>
@@ -43,10 +43,10 @@ void remove(epprof_waiter* waiter) {
   }
 }
 
-void add(const epprof_waiter& waiter, int64_t end, uint64_t thread, uint64_t other, int kind) {
+void add(int64_t start, int64_t end, uint64_t thread, uint64_t other, int kind) {
   if (!is_recording || ended_waits->kind.size() >= kMaxWaits) return;
   try {
-    ended_waits->start.push_back(waiter.start);
+    ended_waits->start.push_back(start);
     ended_waits->end.push_back(end);
     ended_waits->thread.push_back(thread);
     ended_waits->other.push_back(other);
@@ -99,10 +99,17 @@ void epprof_end_lock_wait(epprof_waiter* waiter, int kind, int has_object) {
   remove(waiter);
   if (left_out) return;
   if (!has_object) {
-    if (now - waiter->start > kAtOnceNs) add(*waiter, now, thread, 0, kind);
+    if (now - waiter->start > kAtOnceNs) add(waiter->start, now, thread, 0, kind);
   } else if (waiter->other && waiter->other != thread) {
-    add(*waiter, waiter->handed_over, thread, waiter->other, kind);
+    add(waiter->start, waiter->handed_over, thread, waiter->other, kind);
   }
+}
+
+void epprof_log_clock_wait(int64_t start, int kind) {
+  int64_t end = epprof_now_ns();
+  uint64_t thread = epprof_thread_id();
+  ForkLockGuard guard(mutex);
+  if (!left_out && end - start > kAtOnceNs) add(start, end, thread, 0, kind);
 }
 
 epprof_columns* epprof_drain_lock_waits(void) {

@@ -1,6 +1,7 @@
-// Functions of _native that record waits for locks and `queue.SimpleQueue`. These are types in C,
-// of which no attribute can be replaced. So while recording, the table of their methods has ours,
-// for all objects of the type. A lock that is free costs one call more.
+// Functions of _native that record waits for locks and `queue.SimpleQueue`, and in `time.sleep`.
+// These are types and a function in C, of which no attribute can be replaced. So while recording,
+// the table of their methods has ours, for all objects of the type. A lock that is free costs one
+// call more.
 #include "python/convert.h"
 
 #include <string.h>
@@ -21,6 +22,12 @@ typedef struct {
   PyObject *name, *qualified_name;
   PyMethodDef* method;
 } MethodDescriptor;
+
+// The layout of a function in C, from 3.8 on; hidden by the limited API.
+typedef struct {
+  PyObject base;
+  PyMethodDef* method;
+} FunctionObject;
 
 typedef struct {
   PyMethodDef* method;
@@ -159,6 +166,15 @@ static PyObject* queue_put(PyObject* self, PyObject* const* args, Py_ssize_t cou
   return ((FastFunction)functions_of[EPPROF_QUEUE].release)(self, args, count, names);
 }
 
+static PyCFunction original_sleep;
+
+static PyObject* sleep_for(PyObject* module, PyObject* seconds) {
+  int64_t start = epprof_now_ns();
+  PyObject* result = original_sleep(module, seconds);
+  epprof_log_clock_wait(start, EPPROF_SLEEP);
+  return result;
+}
+
 // Null if the type has no such method in C, or of another kind.
 static PyMethodDef* method_of(PyTypeObject* type, const char* name, int flags) {
   PyObject* found = PyObject_GetAttrString((PyObject*)type, name);
@@ -227,12 +243,28 @@ static void prepare_queue(PyTypeObject* type) {
   }
 }
 
-// Arguments: the types of `threading.Lock`, `threading.RLock` and `queue.SimpleQueue`. Those that
-// are written in Python have no such methods.
+// Others may have put a function of their own in its place, as gevent does.
+static void prepare_sleep(PyObject* sleep) {
+  if (Py_TYPE(sleep) != &PyCFunction_Type) return;
+  PyMethodDef* method = ((FunctionObject*)sleep)->method;
+  original_sleep = PyCFunction_GetFunction(sleep);
+  // The function and the name prove the layout.
+  if (method->ml_meth != original_sleep || strcmp(method->ml_name, "sleep") != 0 ||
+      method->ml_flags != METH_O) {
+    return;
+  }
+  Py_INCREF(sleep);
+  replaced[replaced_count++] =
+      (Replaced){method, (AnyFunction)original_sleep, (AnyFunction)sleep_for};
+}
+
+// Arguments: the types of `threading.Lock`, `threading.RLock` and `queue.SimpleQueue`, and
+// `time.sleep`. Those that are written in Python have no such methods.
 static PyObject* start_lock_waits(PyObject* Py_UNUSED(m), PyObject* args) {
   PyTypeObject *lock, *rlock, *queue;
-  if (!PyArg_ParseTuple(args, "O!O!O!", &PyType_Type, &lock, &PyType_Type, &rlock, &PyType_Type,
-                        &queue)) {
+  PyObject* sleep;
+  if (!PyArg_ParseTuple(args, "O!O!O!O", &PyType_Type, &lock, &PyType_Type, &rlock, &PyType_Type,
+                        &queue, &sleep)) {
     return NULL;
   }
   if (!is_prepared) {
@@ -247,6 +279,7 @@ static PyObject* start_lock_waits(PyObject* Py_UNUSED(m), PyObject* args) {
     prepare_lock(EPPROF_RLOCK, rlock, (AnyFunction)rlock_acquire, (AnyFunction)rlock_acquire_fast,
                  rlock_enter, rlock_release, rlock_save);
     prepare_queue(queue);
+    prepare_sleep(sleep);
     is_prepared = 1;
   }
   epprof_record_lock_waits(1);

@@ -1,19 +1,20 @@
-"""Waits of threads for locks and for `queue.SimpleQueue`, which the native core records."""
+"""Waits of threads for locks, `queue.SimpleQueue` and the clock, which the native core records."""
 
 from __future__ import annotations
 
 import _queue
 import _thread
+import time
 
 import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import MISSING, THREAD_WAITS
+from epprof_nb.data.schema import MISSING, SLEEP, THREAD_WAITS
 from epprof_nb.data.table import Table
 from epprof_nb.recording.native_columns import ids, numbers
 
-_FUNCTIONS = ("Lock.acquire", "RLock.acquire", "SimpleQueue.get")
+_FUNCTIONS = ("Lock.acquire", "RLock.acquire", "SimpleQueue.get", SLEEP)
 """Functions by number, as in ``native/core/lock_waits.h``."""
 
 
@@ -24,7 +25,7 @@ def start() -> None:
     """
     types = _thread.LockType, _thread.RLock, _queue.SimpleQueue
     if all(getattr(kind, "__module__", "") in ("_thread", "_queue") for kind in types):
-        _native.start_lock_waits(*types)
+        _native.start_lock_waits(*types, time.sleep)
 
 
 def drain() -> Table:

@@ -19,8 +19,8 @@ def sampled(ops, busy, *, thread=1, every=20, waits=()):
          "processor_ns": sum(max(min(time, end) - start, 0) for start, end in busy)}
         for time in range(5, 1_000, every)
     ])  # fmt: skip
-    columns = ("thread_id", "other_thread_id", "start_ns", "end_ns")
-    rows = [dict(zip(columns, wait, strict=True)) for wait in waits]
+    columns = ("thread_id", "other_thread_id", "start_ns", "end_ns", "function")
+    rows = [dict(zip(columns, wait, strict=False)) for wait in waits]
     found.tables["thread_waits"] = tiny.table(THREAD_WAITS, rows)
     return found
 
@@ -110,6 +110,27 @@ def test_a_wait_whose_end_is_known_is_not_idle(other):
     low, expected, _ = saving(prof, "before")
     # What timed out may have ended at a time, or after one.
     assert (low, expected) == ((0, 100) if other is None else (1, 1))
+
+
+def test_sleeps_need_no_samples():
+    """A loop that keeps a rate, and one that asks every 20 ns whether a job is done."""
+    sleeps = [(1, None, 300 * i + 150, 300 * (i + 1), "time.sleep") for i in range(3)]
+    prof = rate_limited(waits=sleeps, every=1_000)
+    assert len(prof.host_samples) == 1
+    assert saving(prof, "work") == (0, 450, 450)
+    asks = [(1, None, at, at + 19, "time.sleep") for at in range(100, 800, 20)]
+    ops = [op(2, "poll", 100, 800, 1), op(3, "job", 110, 790, thread_id=2)]
+    low, expected, high = saving(sampled(ops, [], waits=asks, every=1_000), "job")
+    assert (low, expected) == (0, 0)
+    assert 660 <= high <= 680
+
+
+def test_a_sleep_is_no_try_of_a_later_wait():
+    """Only the wait depends on the other thread, not the sleep before it."""
+    ops = [op(2, "job", 1, 800, thread_id=2)]
+    waits = [(1, None, 100, 500, "time.sleep"), (1, 2, 501, 800, "Thread.join")]
+    prof = sampled(ops, [], waits=waits, every=1_000)
+    assert saving(prof, "job")[1] == 299
 
 
 def test_time_beside_a_known_wait_is_not_idle():

@@ -1,4 +1,4 @@
-"""Waits of threads for each other, as they are recorded."""
+"""Waits of threads for each other and for the clock, as they are recorded."""
 
 import _thread
 import concurrent.futures
@@ -6,7 +6,9 @@ import copy
 import multiprocessing
 import queue
 import threading
+import time
 from collections import deque
+from time import sleep as imported_sleep
 
 import pytest
 
@@ -315,6 +317,37 @@ def test_a_wait_that_times_out_names_no_thread():
     assert row.function == "Condition.wait"
     assert row.other_thread_id is not row.thread_id
     assert prof.thread_waits["other_thread_id"].isna().all()
+
+
+@pytest.mark.parametrize("sleep", [time.sleep, imported_sleep])
+def test_sleep_waits_for_the_clock(sleep):
+    with epprof_nb.profile() as prof:
+        worker = run(sleep, 0.003)
+        sleep(0.002)
+        worker.join()
+        with pytest.raises(ValueError, match="non-negative"):
+            sleep(-1)
+        with pytest.raises(TypeError):
+            sleep("1")
+    sleeps = prof.thread_waits[prof.thread_waits["function"] == "time.sleep"]
+    lengths = sleeps.set_index("thread_id")["duration_ns"]
+    assert lengths[threading.main_thread().native_id] >= 2_000_000
+    assert lengths[worker.native_id] >= 3_000_000
+    assert len(sleeps) == 2
+    assert sleeps["other_thread_id"].isna().all()
+    with epprof_nb.profile() as later:
+        pass
+    sleep(0.001)
+    assert later.thread_waits.empty
+
+
+def test_a_sleep_that_other_code_put_in_place_is_left_as_it_is(monkeypatch):
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    with epprof_nb.profile() as prof:
+        time.sleep(1)
+    assert slept == [1]
+    assert prof.thread_waits.empty
 
 
 def test_nothing_is_replaced_after_the_profile():
