@@ -250,14 +250,18 @@ def test_activities_that_overlap_in_a_stream_get_tracks_of_their_own(device_even
         assert all(before[1] <= after[0] for before, after in pairwise(sorted(spans)))
 
 
-def test_every_slice_of_a_large_profile_nests_and_every_activity_is_there(device_events):
-    made_up = synthetic_profile(60_000, seed=2)
+def test_every_slice_of_a_large_profile_nests_and_every_activity_is_there(
+    device_events, monkeypatch
+):
+    count = 6_000
+    monkeypatch.setattr(json_rows, "_MAX_ROWS", count // 2)
+    made_up = synthetic_profile(count, seed=2)
     events = device_events(made_up)
     assert_slices_nest(events)
     kinds = [e["ph"] for e in events]
-    assert kinds.count("X") == 2 * 60_000 + len(made_up.tables["ops"])
+    assert kinds.count("X") == 2 * count + len(made_up.tables["ops"])
     waits = (made_up.activities["kind"] == "synchronization").sum()
-    assert kinds.count("s") == kinds.count("f") == 60_000 - waits
+    assert kinds.count("s") == kinds.count("f") == count - waits
 
 
 def test_an_empty_profile_is_a_valid_trace(device_events):

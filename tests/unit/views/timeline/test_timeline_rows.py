@@ -33,7 +33,7 @@ def device_events(found):
 
 
 @pytest.mark.parametrize(("piece", "few"), [(7, 0), (16, 64), (50, 4)])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(runs)
 def test_series_and_blocks_are_those_of_sorting_all_events(piece, few, found):
     code, start, end = device_events(found)
