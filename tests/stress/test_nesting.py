@@ -42,7 +42,7 @@ def test_nested_profiles_and_generators_end_in_any_order():
                 yield from nested(level - 1)
         assert len(prof.ops) >= 1
 
-    levels = min(100 * FACTOR, sys.getrecursionlimit() // 20)
+    levels = min(30 * FACTOR, sys.getrecursionlimit() // 20)
     running = [nested(levels) for _ in range(3)]
     for generator in running:
         for _ in range(levels // 2):
