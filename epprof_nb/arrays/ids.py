@@ -97,14 +97,13 @@ def contains(ids: IntArray, wanted: IntArray) -> BoolArray:
     return IdIndex(ids).rows(wanted) >= 0
 
 
-def values_at(values: IntArray, rows: IntArray) -> IntArray:
-    """Return `values` at `rows`, which are of `IdIndex.rows`; `MISSING` where a row is missing."""
+def values_at(values: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.integer[Any]]) -> IntArray:
+    """Return the values at `rows`; `MISSING` for row `MISSING`."""
     if not len(values):
         return np.full(rows.shape, MISSING, np.int64)
-    found = values[rows]
-    is_missing = rows < 0
-    if is_missing.any():
-        found[is_missing] = MISSING
+    # The index `MISSING` selects the last element first.
+    found: IntArray = values[rows].astype(np.int64, copy=False)
+    found[rows == MISSING] = MISSING
     return found
 
 

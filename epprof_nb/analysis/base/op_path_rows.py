@@ -14,10 +14,9 @@ from epprof_nb.analysis.base.result_table import (
     categorical,
     names_at,
     optional,
-    values_at,
 )
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
-from epprof_nb.arrays.ids import mask_as_rows
+from epprof_nb.arrays.ids import mask_as_rows, values_at
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.base.result_table import names_at, optional, values_at
+from epprof_nb.analysis.base.result_table import names_at, optional
 from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.util.cached import cached_property

@@ -177,16 +177,6 @@ def objects(values: Iterable[object]) -> npt.NDArray[Any]:
     return column
 
 
-def values_at(values: IntArray, rows: npt.NDArray[Any]) -> IntArray:
-    """Return the values at `rows`; `MISSING` for row `MISSING`."""
-    if not len(values):
-        return np.full(len(rows), MISSING, np.int64)
-    # The index `MISSING` selects the last element first.
-    found: IntArray = values[rows].astype(np.int64, copy=False)
-    found[rows == MISSING] = MISSING
-    return found
-
-
 def names_at(names: CategoryColumn, rows: IntArray) -> CategoryColumn:
     """Return a column of the names at `rows`; missing for row `MISSING`."""
     codes = np.append(names.codes, np.int32(MISSING))[rows]

@@ -15,11 +15,11 @@ from epprof_nb.analysis.base.result_table import (
     names_at,
     optional,
     to_series,
-    values_at,
 )
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.frameworks.phases import modules
 from epprof_nb.analysis.steps.by_step import activity_steps
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import argument_names, arguments
 

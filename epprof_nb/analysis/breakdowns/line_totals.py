@@ -11,13 +11,13 @@ from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, is_device_kind
 from epprof_nb.analysis.base.first_of_launch import first_of_launch
 from epprof_nb.analysis.base.line_chains import Lines
 from epprof_nb.analysis.base.op_status import ran
-from epprof_nb.analysis.base.result_table import values_at
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.frameworks.instruction_lines import InstructionLines, instruction_lines
 from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_of_type
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import extend_ranges, group_codes, sum_by_group
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments
 

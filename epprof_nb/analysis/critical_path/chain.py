@@ -16,13 +16,7 @@ from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.processes import process_by_process
-from epprof_nb.analysis.base.result_table import (
-    ResultTable,
-    categorical,
-    names_at,
-    optional,
-    values_at,
-)
+from epprof_nb.analysis.base.result_table import ResultTable, categorical, names_at, optional
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.unknown_device_times import device_column
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops
@@ -30,6 +24,7 @@ from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.native_input import VARIANTS, CriticalPathInput
 from epprof_nb.analysis.critical_path.unrecorded_runs import UnrecordedRuns
 from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.util.cached import cached_property

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.places import callers_at, lines_at
-from epprof_nb.analysis.base.result_table import names_at, values_at
+from epprof_nb.analysis.base.result_table import names_at
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.schema import MISSING_DELTA
 

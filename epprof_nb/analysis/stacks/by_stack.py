@@ -10,13 +10,14 @@ from epprof_nb.analysis.base.first_of_launch import first_of_launch
 from epprof_nb.analysis.base.op_path_rows import subtree_sum
 from epprof_nb.analysis.base.op_paths import SESSION, OpPaths, Steps
 from epprof_nb.analysis.base.op_tree import preorder
-from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional, values_at
+from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
 from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.unknown_device_times import without_unknown
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.result_table import values_at
 from epprof_nb.analysis.steps.iterations import iterations
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.intervals import clip_times, covered_between, union
 from epprof_nb.arrays.types import MISSING
 

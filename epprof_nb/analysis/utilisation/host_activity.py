@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.places import Places
-from epprof_nb.analysis.base.result_table import (
-    OptionalColumn,
-    ResultTable,
-    names_at,
-    optional,
-    values_at,
-)
+from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, names_at, optional
 from epprof_nb.analysis.base.stack_lines import INLINE_LOOPS, StackLines, enclosing_function
 from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.intervals import union
 from epprof_nb.arrays.types import MISSING
 

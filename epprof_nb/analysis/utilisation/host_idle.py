@@ -10,7 +10,6 @@ from epprof_nb.analysis.base.between_lines import does_one_thing, lines_between,
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.places import lines_at
-from epprof_nb.analysis.base.result_table import values_at
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.task_ops import time_in_tasks
 from epprof_nb.analysis.utilisation.blocking_calls import host_wait
@@ -24,7 +23,7 @@ from epprof_nb.analysis.utilisation.idle_causes import (
 from epprof_nb.analysis.utilisation.idle_gaps import host_ops
 from epprof_nb.analysis.utilisation.idle_intervals import AFTER, IdleIntervals, idle_intervals
 from epprof_nb.arrays.groups import group_codes
-from epprof_nb.arrays.ids import unique_values
+from epprof_nb.arrays.ids import unique_values, values_at
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.missing_records import first_starts
-from epprof_nb.analysis.base.result_table import values_at
 from epprof_nb.analysis.utilisation.blocking_calls import host_wait
 from epprof_nb.analysis.utilisation.idle_intervals import AFTER, idle_intervals
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 

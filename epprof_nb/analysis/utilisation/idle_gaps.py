@@ -14,18 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
-from epprof_nb.analysis.base.result_table import (
-    ResultTable,
-    names_at,
-    optional,
-    values_at,
-)
+from epprof_nb.analysis.base.result_table import ResultTable, names_at, optional
 from epprof_nb.analysis.base.sampled_time import where_sampled
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.utilisation.host_activity import main_place
 from epprof_nb.analysis.utilisation.idle_causes import launching_thread, main_cause, split_by_cause
 from epprof_nb.analysis.utilisation.idle_intervals import POSITIONS, idle_intervals
-from epprof_nb.arrays.ids import unique_values
+from epprof_nb.arrays.ids import unique_values, values_at
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn

@@ -8,8 +8,8 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.places import Places
-from epprof_nb.analysis.base.result_table import values_at
 from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
