@@ -81,8 +81,8 @@ epprof_columns* epprof_drain_lock_waits(void);
 void epprof_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
 uint64_t epprof_next_correlation(void);
 // Columns of the threads' logs since the last drain. `lost`: records dropped since then because the
-// chunk pool was exhausted.
-epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
+// chunk pool was exhausted. Counts of ops: lost ones, and statements in recursion without a record.
+epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64_t counts[2]);
 epprof_columns* epprof_drain_launches(uint64_t* lost);
 epprof_columns* epprof_drain_node_usage(void);
 epprof_columns* epprof_drain_op_stacks(void);

@@ -2,6 +2,7 @@
 #include "core/api.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/greenlets.h"
 #include "core/launch_log.h"
@@ -26,7 +27,7 @@ struct Ops {
   std::vector<uint16_t> category, flags;
   int64_t now = 0;
   bool open_too = false;
-  uint64_t lost = 0;
+  uint64_t lost = 0, unmarked = 0;
   uint64_t tid = 0;
 
   void reserve(size_t more) {
@@ -110,7 +111,7 @@ struct Launches {
 
 using namespace epprof;
 
-extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64_t* lost) {
+extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64_t counts[2]) {
   Ops ops;
   ops.now = end_ns;
   ops.open_too = open_too != 0;
@@ -124,6 +125,7 @@ extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64
         t->ops.consume(op_pool, [&](const OpRecord& r) { ops.add(r); });
         ops.lost += t->ops.lost.exchange(0);
         if (t->epoch != epoch.load()) return;
+        ops.unmarked += std::exchange(t->recursion.unmarked, 0);
         for (CoalescedStatement& row : t->coalesced.rows) ops.add_coalesced(row);
         ops.add_short_pauses(t->short_pauses);
         if (!ops.open_too) return;
@@ -144,7 +146,8 @@ extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64
         },
         &ops);
   }
-  *lost = ops.lost;
+  counts[0] = ops.lost;
+  counts[1] = ops.unmarked;
   auto* columns = new Columns;
   columns->add("op_id", std::move(ops.op_id));
   columns->add("parent_op_id", std::move(ops.parent));

@@ -72,6 +72,7 @@ void clear_stack(ThreadState* t, uint64_t new_epoch) {
   set_top(t, 0);
   t->last_event_end = 0;
   t->coalesced.clear();
+  t->recursion = {};
   t->short_pauses = {};
   if (t->capacity == kMaxDepth) return;
   auto* smaller = static_cast<Entry*>(realloc(t->stack, kMaxDepth * sizeof(Entry)));
@@ -99,7 +100,8 @@ void push_entry(ThreadState* t, const Entry& entry) {
     t->untracked += entry.kind == EntryKind::op;
     return;
   }
-  t->stack[t->depth++] = entry;
+  Entry& pushed = t->stack[t->depth] = entry;
+  if (t->depth++) pushed.recurs |= (&pushed)[-1].recurs;
   if (entry.has_row()) {
     set_top(t, entry.op_id);
     id_pushed(t, entry.op_id);
@@ -172,10 +174,11 @@ void refresh_top(ThreadState* t) {
 
 void pop_top(ThreadState* t, int64_t now) {
   Entry& entry = t->stack[t->depth - 1];
-  close_entry(t, entry, now);
   t->depth--;
+  if (!entry.has_row()) return;  // the top stays: below may be very many such entries
+  close_entry(t, entry, now);
   refresh_top(t);
-  if (entry.has_row()) id_popped(t);
+  id_popped(t);
 }
 
 void remove_entry(ThreadState* t, uint32_t index, int64_t now) {

@@ -1,11 +1,42 @@
 #include "core/statement_stack.h"
 
+#include <algorithm>
+
 #include "core/clock.h"
 #include "core/stack_entries.h"
 #include "core/statements.h"
 
 namespace epprof {
 namespace {
+
+// Read on first use: many markers end and begin nothing.
+struct Now {
+  int64_t ns = 0;
+
+  operator int64_t() { return ns ? ns : ns = epprof_now_ns(); }
+};
+
+void pop(ThreadState* t, Now& now) {
+  pop_top(t, t->stack[t->depth - 1].has_row() ? int64_t(now) : 0);
+}
+
+constexpr uint32_t kMaxSearch = 64;  // entries between a call and the call of its function around it
+
+bool recurs(const ThreadState* t) { return t->depth && t->stack[t->depth - 1].recurs; }
+
+bool is_call_open(const ThreadState* t, uint32_t key) {
+  uint32_t last = t->depth - std::min(t->depth, kMaxSearch);
+  for (uint32_t i = t->depth; i-- > last;) {
+    if (t->stack[i].kind == EntryKind::scope && t->stack[i].payload_id == key) return true;
+  }
+  return false;
+}
+
+bool may_record_recursion(ThreadState* t) {
+  if (t->depth < kMaxDepth) return t->recursion.take();
+  t->recursion.unmarked++;
+  return false;
+}
 
 void push_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
   Entry entry{};
@@ -29,7 +60,8 @@ void push_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
       t->statement_rows < limits.statement_rows) {
     t->statement_rows++;
     entry.op_id = new_op_id(t);
-    if (row.seen++ == 0) note_stack(t, entry.op_id);  // later ones have the same, mostly
+    // Later ones have the same, mostly. Each recursive call would have a longer one.
+    if (row.seen++ == 0 && !recurs(t)) note_stack(t, entry.op_id);
   } else {
     if (!row.op_id) row.op_id = new_op_id(t);
     entry.op_id = row.op_id;
@@ -40,7 +72,7 @@ void push_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
 
 // The next turn of a loop whose body is the statement on top: the same as its end and its begin, if
 // its executions share a row.
-bool repeats_statement(ThreadState* t, uint32_t key, int64_t now) {
+bool repeats_statement(ThreadState* t, uint32_t key, Now& now) {
   if (t->depth < 2) return false;
   Entry& top = t->stack[t->depth - 1];
   const Entry& around = t->stack[t->depth - 2];
@@ -61,14 +93,15 @@ void begin_statement(uint32_t key) {
   const Statement* s = t ? statement(key) : nullptr;
   if (!s) return;
   StackLockGuard stack_lock(t);
-  int64_t now = epprof_now_ns();
+  Now now;
   if (repeats_statement(t, key, now)) return;
   while (t->depth) {
     const Entry& top = t->stack[t->depth - 1];
     if (!ends_with_caller(top)) break;
     if (top.kind == EntryKind::statement && int64_t(top.payload_id) == s->parent) break;
-    pop_top(t, now);
+    pop(t, now);
   }
+  if (recurs(t) && !may_record_recursion(t)) return;
   push_statement(t, key, s->name, now);
 }
 
@@ -76,12 +109,12 @@ void return_to_statement(uint32_t key) {
   ThreadState* t = stack_thread();
   if (!t) return;
   StackLockGuard stack_lock(t);
-  int64_t now = epprof_now_ns();
+  Now now;
   while (t->depth) {
     const Entry& top = t->stack[t->depth - 1];
     if (!ends_with_caller(top)) break;
     if (top.kind == EntryKind::statement && top.payload_id == key) break;
-    pop_top(t, now);
+    pop(t, now);
   }
 }
 
@@ -93,6 +126,7 @@ void enter_scope(uint32_t key, uint64_t frame) {
   entry.kind = EntryKind::scope;
   entry.payload_id = key;
   entry.frame = frame;
+  entry.recurs = recurs(t) || is_call_open(t, key);
   push_entry(t, entry);
 }
 
@@ -109,11 +143,12 @@ void leave_scope(uint32_t key, uint64_t frame) {
     }
   }
   if (scope == t->depth) return;  // entered before recording started
-  int64_t now = epprof_now_ns();
+  Now now;
   auto ends_here = [](const Entry& entry) {
     return entry.kind != EntryKind::op || ends_with_caller(entry);
   };
-  while (t->depth > scope + 1 && ends_here(t->stack[t->depth - 1])) pop_top(t, now);
+  while (t->depth > scope + 1 && ends_here(t->stack[t->depth - 1])) pop(t, now);
+  if (t->depth == scope + 1) return pop(t, now);
   // The function did not close other ops above the scope, so they outlive it.
   for (uint32_t i = t->depth; i-- > scope;) {
     if (ends_here(t->stack[i])) remove_entry(t, i, now);

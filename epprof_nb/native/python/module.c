@@ -200,11 +200,11 @@ static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwa
   static char* names[] = {"", "open_too", NULL};
   long long end;
   int open_too;
-  uint64_t lost;
+  uint64_t counts[2];
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L$p", names, &end, &open_too)) return NULL;
-  PyObject* dict = columns_to_dict(epprof_drain_ops(end, open_too, &lost));
+  PyObject* dict = columns_to_dict(epprof_drain_ops(end, open_too, counts));
   if (dict && op_add_session(dict) < 0) Py_CLEAR(dict);
-  return add_count(dict, "lost", lost);
+  return add_count(add_count(dict, "lost", counts[0]), "unmarked", counts[1]);
 }
 
 static PyObject* drain_launches(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {

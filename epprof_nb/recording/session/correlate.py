@@ -49,6 +49,8 @@ class CorrelatedTables:
 
     tables: dict[str, Table]
     ops_dropped: int
+    statements_unmarked: int
+    """Statements in recursive calls that were not recorded."""
     calls_dropped: int
     activities_dropped: int
     stacks: PythonStacks | None
@@ -149,6 +151,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     return CorrelatedTables(
         tables,
         ops_dropped,
+        sum(batch.ops["unmarked"] for batch in recording.batches),
         sum(batch.launches["lost"] for batch in recording.batches),
         dropped,
         None if stacks.resolved is None else stacks.resolved.stacks,

@@ -93,7 +93,7 @@ def build_info(
         "notes": [
             *dict.fromkeys(recording.notes),
             *_notes_on_dropped(recorded, correlated, failure),
-            *notes_on_statements(correlated.tables["ops"]),
+            *notes_on_statements(correlated.tables["ops"], correlated.statements_unmarked),
             *notes_on_graphs(activities),
             *_notes_on_stacks(correlated.stacks),
             *clock_check.notes(plausible),
@@ -280,17 +280,22 @@ def _notes_on_dropped(
     return notes
 
 
-def notes_on_statements(ops: Table) -> list[str]:
-    """Return a note if recording the statements took a notable part of the time."""
+def notes_on_statements(ops: Table, unmarked: int) -> list[str]:
+    """Return notes on recording statements: if it took notable time, and if some were left out."""
+    notes = []
     executions = int(ops["count"].sum(where=ops.names("op_type").equals("line")))
-    if executions < _MANY_STATEMENTS:
-        return []
-    return [
-        (
+    if executions >= _MANY_STATEMENTS:
+        notes.append(
             f"{executions:,} executions of statements were recorded, which slows short statements "
             "down; --no-lines avoids this overhead."
         )
-    ]
+    if unmarked:
+        notes.append(
+            f"{unmarked:,} executions of statements in recursive calls were not recorded, to keep "
+            "the profiling overhead low. Counts of their lines lack them, and their time belongs "
+            "to the statement around them."
+        )
+    return notes
 
 
 @cache

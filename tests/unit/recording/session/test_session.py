@@ -381,11 +381,13 @@ def test_options_know_their_parts():
 
 def test_very_many_statements_are_noted():
     made = tiny.profile(ops=[tiny.line(1, 1, 0, 9), tiny.line(2, 2, 1, 8, count=1_500_000)])
-    (note,) = notes_on_statements(made.tables["ops"])
+    (note,) = notes_on_statements(made.tables["ops"], 0)
     assert note.startswith("1,500,001 executions of statements were recorded")
     assert "--no-lines" in note
     few = tiny.profile(ops=[tiny.line(1, 1, 0, 9), tiny.op(2, "f", 0, 9, count=2_000_000)])
-    assert notes_on_statements(few.tables["ops"]) == []
+    assert notes_on_statements(few.tables["ops"], 0) == []
+    (note,) = notes_on_statements(few.tables["ops"], 1234)
+    assert note.startswith("1,234 executions of statements in recursive calls were not recorded")
 
 
 def test_options_are_united_by_what_they_record():

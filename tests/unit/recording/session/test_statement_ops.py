@@ -1,11 +1,13 @@
 """Statements on the op stack: their nesting, shared rows and bounds."""
 
 import numpy as np
+import pytest
 
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.recording.session.ops_table import ops_table
 from epprof_nb.recording.session.recording import Batch
+from epprof_nb.recording.stacks import availability
 from tests.helpers.op_rows import statements, taken
 
 
@@ -137,9 +139,57 @@ def test_the_number_of_statement_rows_is_bounded_under_recursion(recording):
             return 1 if n < 2 else fib(n - 1) + fib(n - 2)
 
     calls = 2 * fib(17) - 1
-    rows, _ = taken()
-    assert rows["count"].sum() == calls
+    raw = _native.drain_ops(_native.now_ns(), open_too=True)
+    rows = ops_table([Batch(raw, {}, [], 0)])[0].to_frame()
+    assert rows["count"].sum() + raw["unmarked"] == calls
+    assert rows["count"].sum() >= 1000
+    assert raw["unmarked"] > 0
     assert len(rows) < 200 + 17 * 200
+    assert _native.depth() == 0
+
+
+def test_only_recursion_has_a_budget_and_statements_keep_their_parents(recording):
+    first = statements((-1, "def"), (-1, "body"), (-1, "helper"), (-1, "inside"))
+
+    def helped():
+        with _native.body(first + 2):
+            _native.line(first + 3)
+
+    def recurse(n):
+        with _native.body(first):
+            _native.line(first + 1)
+            helped()
+            if n:
+                recurse(n - 1)
+
+    for _ in range(2000):
+        recurse(0)
+    assert _native.drain_ops(_native.now_ns(), open_too=True)["unmarked"] == 0
+    recurse(900)
+    assert _native.depth() == 0
+    rows, _ = taken()
+    deep = rows[rows["name"] == "inside"]
+    assert set(deep["parent_op_id"]) <= set(rows.index[rows["name"] == "body"])
+
+
+@pytest.mark.skipif(availability.why_unavailable() is not None, reason="no stacks can be read")
+def test_recursive_calls_have_the_python_stack_of_the_call_around_them(recording):
+    """Otherwise a walk over all frames at each depth would make the cost quadratic."""
+    first = statements((-1, "def"), (-1, "body"))
+
+    def recurse(n):
+        with _native.body(first):
+            _native.line(first + 1)
+            return n and recurse(n - 1)
+
+    _native.begin_stacks()
+    _native.start_stacks()
+    recurse(300)
+    stacks = _native.drain_op_stacks()["op_id"]
+    _native.stop_stacks()
+    rows, _ = taken()
+    assert len(rows) == 301
+    assert np.frombuffer(stacks, np.int64).tolist() == [rows.index[0]]
 
 
 def test_statements_too_deep_for_a_row_are_lost_and_counted(recording):
