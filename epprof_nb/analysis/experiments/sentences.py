@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MIN_WIN = 0.02
 """Least saving that counts, as a share of the wall time."""
 _MIN_SHARE = 0.005
+_WIDE = 0.25
+"""Width of the range of a saving, as a share of the wall time, from which no value is stated."""
 _NAME = 40
 _LINES = 6
 UNCERTAIN = "too uncertain"
@@ -121,9 +123,15 @@ def _win(row: Sensitivity, known: list[Side]) -> str:
     if saving is None:
         return row.note or "records are missing, so what it would save is not known"
     if not wins_nothing(row):
+        saved = f"{duration(saving.ns)} of {duration(row.wall_ns)} would be saved"
+        span = f"{duration(saving.low)} to {duration(saving.high)}"
+        if saving.high - saving.low <= _WIDE * row.wall_ns:
+            return f"without its time, {saved} ({span})"
+        measured_ns = sum(row.measured[side].value * row.op.time_ns(side) for side in known)
+        near = duration(int(min(max(measured_ns, saving.low), saving.high)))
         return (
-            f"without its time, {duration(saving.ns)} of {duration(row.wall_ns)} would be saved "
-            f"({duration(saving.low)} to {duration(saving.high)})"
+            f"without its time, {span} of {duration(row.wall_ns)} would be saved ({near} if the "
+            "wall time follows it as far as measured)"
         )
     least_ns = MIN_WIN * row.wall_ns
     if any(row.measured[side].low * row.op.time_ns(side) >= least_ns for side in known):

@@ -8,7 +8,9 @@ import pytest
 from PIL import Image
 
 import epprof_nb
+from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.experiments import sentences
+from epprof_nb.analysis.experiments.sensitivity import sensitivities
 from epprof_nb.util.format import duration
 from epprof_nb.views.sensitivity import SensitivityView
 from tests.helpers.simulated.step import Machine
@@ -51,6 +53,16 @@ def test_an_op_that_wins_nothing_is_named_with_the_limit():
     prof, _ = Machine(scatter=20_000).experiment(step)
     text = SensitivityView(prof).as_text()
     assert "a faster `hidden` wins next to nothing: the host is the limit" in text
+
+
+def test_a_wide_range_comes_before_any_value(prof):
+    """As for a loop that polls: the replay may keep its waits, or not."""
+    row = next(row for row in sensitivities(index_of(prof)) if row.op.name == "prepare")
+    wide = row._replace(saving=row.saving._replace(ns=MS // 2, low=0.0, high=7.0 * MS))
+    text = sentences.op_sentence(wide, "GPU").win
+    assert text.startswith("without its time, 0 s to 7.00 ms of 7.32 ms would be saved (")
+    assert text.endswith(" if the wall time follows it as far as measured)")
+    assert float(text.split("(")[1].split()[0]) > 6  # its slope is about 1, and its time 7 ms
 
 
 def test_next_to_nothing_is_not_said_beside_a_slope():
