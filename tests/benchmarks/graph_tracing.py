@@ -47,6 +47,7 @@ class Cupti:
         self.library = ctypes.CDLL(self.path)
         self._full: list[tuple[object, int]] = []
         self._out: dict[int, object] = {}
+        self.lengths_ns: list[int] = []
         requested = ctypes.CFUNCTYPE(
             None, ctypes.POINTER(c_void_p), ctypes.POINTER(ctypes.c_size_t),
             ctypes.POINTER(ctypes.c_size_t),
@@ -82,9 +83,13 @@ class Cupti:
         self._full.clear()
 
     def counts(self) -> dict[int, int]:
-        """Return the number of records with valid times by kind, and forget them; -1: invalid."""
+        """Return the number of records with valid times by kind, and forget them; -1: invalid.
+
+        `lengths_ns` then has the durations of the kernels.
+        """
         check(self.library.cuptiActivityFlushAll(c_uint32(1)))
         found: dict[int, int] = {}
+        self.lengths_ns = []
         for made, valid in self._full:
             address, record = -(-ctypes.addressof(made) // 8) * 8, c_void_p()
             while valid and not self.library.cuptiActivityGetNextRecord(
@@ -94,6 +99,8 @@ class Cupti:
                 if kind in START_OFFSET:
                     start = c_uint64.from_address(record.value + START_OFFSET[kind]).value
                     end = c_uint64.from_address(record.value + START_OFFSET[kind] + 8).value
+                    if kind == KERNELS:
+                        self.lengths_ns.append(end - start)
                     kind = kind if 0 < start <= end else -1
                 found[kind] = found.get(kind, 0) + 1
         self._full.clear()
@@ -354,16 +361,19 @@ def windows(part: Part) -> None:
         device.synchronize()
         counts = cupti.counts()
         seconds, host = (statistics.median(values) * 1e6 for values in zip(*found, strict=True))
+        lengths = sorted(cupti.lengths_ns) or [0]
         print(f"  {title}: {seconds:.1f} us, {seconds / plain / 1e6:.3f}x, host {host:.1f} us; "
-              f"records of {number} replays: {counts}", flush=True)  # fmt: skip
+              f"records of {number} replays: {counts}; kernels of "
+              f"{lengths[len(lengths) // 2] / 1e3:.1f} us, at most {lengths[-1] / 1e3:.1f} us",
+              flush=True)  # fmt: skip
     elapsed = ctypes.c_float()
-    lengths = []
+    between = []
     for index in range(2 * number - 200, 2 * number, 2):
         first, second = made[index % len(made)], made[(index + 1) % len(made)]
         check(device.driver.cuEventElapsedTime(byref(elapsed), first, second))
-        lengths.append(elapsed.value * 1e3)
-    print(f"  between the events of a replay: {min(lengths):.1f} to {max(lengths):.1f} us, median "
-          f"{statistics.median(lengths):.1f}", flush=True)  # fmt: skip
+        between.append(elapsed.value * 1e3)
+    print(f"  between the events of a replay: {min(between):.1f} to {max(between):.1f} us, median "
+          f"{statistics.median(between):.1f}", flush=True)  # fmt: skip
 
 
 def of_context(part: Part) -> None:
