@@ -85,7 +85,8 @@ def compile_package() -> None:
 def rewrite_tests(config) -> None:
     """Rewrite the assertions of all tests once, as the import of a test does in each worker.
 
-    That takes 10 s. The functions are pytest's own; without them, the workers rewrite.
+    That takes 10 s of processor time. The functions are pytest's own; without them, or where they
+    fail, the workers rewrite.
     """
     try:
         from _pytest.assertion.rewrite import (
@@ -101,13 +102,24 @@ def rewrite_tests(config) -> None:
     state = config.stash.get(assertstate_key, None)  # None with --assert=plain
     if state is None:
         return
+    changed = []
     for path in [*TESTS.rglob("test_*.py"), *TESTS.rglob("conftest.py")]:
         compiled = get_cache_dir(path) / f"{path.stem}{PYC_TAIL}"
-        if compiled.exists() and compiled.stat().st_mtime >= path.stat().st_mtime:
-            continue
-        if try_makedirs(compiled.parent):  # else the checkout is read-only
-            status, code = _rewrite_test(path, config)
-            _write_pyc(state, code, status, compiled)
+        if not compiled.exists() or compiled.stat().st_mtime < path.stat().st_mtime:
+            changed.append((path, compiled))
+    processes, children = min(usable_processors(), len(changed)), []
+    for number in range(processes):
+        children.append(os.fork())
+        if children[-1] == 0:
+            try:
+                for path, compiled in changed[number::processes]:
+                    if try_makedirs(compiled.parent):  # else the checkout is read-only
+                        status, code = _rewrite_test(path, config)
+                        _write_pyc(state, code, status, compiled)
+            finally:
+                os._exit(0)
+    for child in children:
+        os.waitpid(child, 0)
 
 
 @pytest.hookimpl(wrapper=True)
