@@ -53,7 +53,7 @@ class RunTimes:
 
 
 def add_time(profile: Profile, request: Request, warmups: RunTimes, repeats: RunTimes) -> None:
-    """Add what profiling added to the info of a profile, if its runs show it.
+    """Add what profiling added to the info of a profile, or the reason why its runs do not show it.
 
     The times of the repeats are compared with those of the warm-ups, which are not profiled, both
     without the waits for cores that other processes used. `warmups` has no runs if their times do
@@ -67,21 +67,24 @@ def add_time(profile: Profile, request: Request, warmups: RunTimes, repeats: Run
     bounds = np.array(info.get("repeats") or (), np.int64).reshape(-1, 2)
     times = bounds[:, 1] - bounds[:, 0]
     unprofiled = np.array(warmups.wall_ns(), np.int64)
-    # An error or a limit ended the last repeat early. Device work that the code did not wait for,
-    # at its end, counts for no warm-up.
-    if (
-        len(unprofiled)
-        and len(times) == request.repeat > 1
-        and not info.get("error")
-        and request.options.time_limit_s is None
-        and info["wall_ns"] - info["code_ns"] < _MAX_WAIT * times.min()
-    ):
-        waits = _waits_for_others(profile, warmups, repeats)
-        if waits is not None and len(waits[1]) == len(times):
-            unprofiled = unprofiled - waits[0]
-            times = np.array(repeats.wall_ns(), np.int64) - waits[1]
-        if added := measured_time(unprofiled.tolist(), times, info["wall_ns"]):
-            info["added_ns"] = added
+    # An error ended the last repeat early.
+    if not len(unprofiled) or not len(times) == request.repeat > 1 or info.get("error"):
+        return
+    waits = _waits_for_others(profile, warmups, repeats)
+    # The end of a recording takes some time, even without such work.
+    work = profile.tables["activities"]["end_ns"].max(initial=0)
+    is_waited_for = work - info["code_ns"] < _MAX_WAIT * times.min()
+    if waits is not None and len(waits[1]) == len(times):
+        unprofiled = unprofiled - waits[0]
+        times = np.array(repeats.wall_ns(), np.int64) - waits[1]
+    added = measured_time(unprofiled.tolist(), times, info["wall_ns"])
+    if added and request.options.time_limit_s is not None:
+        added = {"reason": "a time limit was given"}
+    elif added and not is_waited_for:
+        # It counts for no warm-up.
+        added = {"reason": "the cell ended before its work on the device"}
+    if added:
+        info["added_ns"] = added
 
 
 def _waits_for_others(

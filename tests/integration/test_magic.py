@@ -14,7 +14,6 @@ from marked_lines import lines
 from epprof_nb import _native, load
 from epprof_nb.analysis.added_time import measured_time as measured
 from epprof_nb.analysis.added_time.measured_time import measured_time
-from epprof_nb.notebook import added_time
 from epprof_nb.notebook.extension import load_ipython_extension, unload_ipython_extension
 from epprof_nb.recording.session import session
 from epprof_nb.recording.session.service import service
@@ -110,20 +109,22 @@ def test_warm_up_and_repeat(run, shell, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "more", "is_measured"),
+    ("options", "more", "told"),
     [
-        ("--warmup 5 --repeat 4", "", True),
-        ("--repeat 4", "", False),
-        ("--warmup 5", "", False),
-        ("--warmup 5 --repeat 4 --time-limit 60", "", False),
-        ("--warmup 5 --repeat 4", "if service.open_subscriptions: raise ValueError", False),
-        ("--warmup 5 --repeat 4", "host.launch(lambda *_: time.sleep(0.3), x)", False),
+        ("--warmup 5 --repeat 4", "", "total"),
+        ("--repeat 4", "", None),
+        ("--warmup 5", "", None),
+        ("--warmup 5 --repeat 4 --time-limit 60", "", "a time limit was given"),
+        ("--warmup 5 --repeat 4", "if service.open_subscriptions: raise ValueError", None),
+        (
+            "--warmup 5 --repeat 4",
+            "host.launch(lambda *_: time.sleep(0.3), x)",
+            "the cell ended before its work on the device",
+        ),
     ],
     ids=["both", "no warm-ups", "one repeat", "limit", "error", "not waited for"],
 )
-def test_warm_ups_tell_what_profiling_added(
-    run, shell, tmp_path, monkeypatch, options, more, is_measured
-):
+def test_warm_ups_tell_what_profiling_added(run, shell, tmp_path, monkeypatch, options, more, told):
     runs = []
 
     def of_planted_times(unprofiled, profiled, wall_ns):
@@ -134,14 +135,15 @@ def test_warm_ups_tell_what_profiling_added(
         return measured_time([10] * len(unprofiled), [100] * len(profiled), wall_ns)
 
     monkeypatch.setattr(measured, "measured_time", of_planted_times)
-    if is_measured:  # the end of the session is no work of the device, however long it takes
-        monkeypatch.setattr(added_time, "_MAX_WAIT", 1e9)
     run("import time, numpy as np\nfrom epprof_nb import host\nx = host.to_device(np.zeros(1))")
     shell.user_ns["service"] = service
     run(f"%%gpuprofile -q {options} prof\ny = 1\n{more}")
     prof = shell.user_ns["prof"]
-    assert ("added_ns" in prof.info) == is_measured
-    if is_measured:
+    if told is None:
+        assert "added_ns" not in prof.info
+    elif told != "total":
+        assert prof.info["added_ns"] == {"reason": told}
+    else:
         assert runs == [(5, 4)]
         assert prof.info["added_ns"]["total"] == round(0.9 * prof.wall_ns)
         prof.save(tmp_path / "cell.epprof")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,3 +47,8 @@ def added_time(index: ProfileIndex) -> AddedTime | None:
     """Return what profiling added to a profile; None if it was not measured."""
     total = (index.profile.info.get("added_ns") or {}).get("total")
     return None if total is None else AddedTime(total, index.profile.wall_ns)
+
+
+def reason_without_added_time(info: dict[str, Any]) -> str:
+    """Return why what profiling added could not be measured; empty if nobody asked for it."""
+    return str((info.get("added_ns") or {}).get("reason", ""))

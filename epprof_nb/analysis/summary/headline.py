@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.added_time.added_time import added_time
+from epprof_nb.analysis.added_time.added_time import added_time, reason_without_added_time
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels, device_name, device_word
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
@@ -81,7 +81,7 @@ class Headline:
     ``recorded`` is the number of records, without and with the missing ones, ``overhead`` the
     profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time of ONNX
     Runtime's runs; None if unknown. ``added`` is what profiling added, as a share of the unprofiled
-    wall time, and None if unknown.
+    wall time, and None if unknown; ``not_added`` is why repeats and warm-ups did not show it.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU, and
     ``is_trace`` whether another tool recorded it, perhaps without devices. ``repeats`` are the
     statistics of the repeats, training steps or decode steps; None without any.
@@ -100,6 +100,7 @@ class Headline:
     overhead: Overhead | None
     slowdown: float | None
     added: float | None
+    not_added: str
     unattributed: int
     error: str | None
     is_blank: bool
@@ -164,6 +165,8 @@ class Headline:
         parts = []
         if self.added is not None and self.added >= _NOTABLE_ADDED:
             parts.append(f"profiling added about {self.added:.0%}".replace("%", " %"))
+        if self.not_added:
+            parts.append(f"profiling added: not measured, {self.not_added}")
         if self.overhead is not None:
             parts.append(
                 f"profiler took {duration(self.overhead.total_ns)} before and after (not in the "
@@ -196,6 +199,10 @@ class Headline:
             sentences.append(
                 f"Profiling added {percent(self.added)} to the wall time, measured by the "
                 "warm-ups, which are not profiled."
+            )
+        elif self.not_added:
+            sentences.append(
+                f"What profiling added to the wall time is not known: {self.not_added}."
             )
         elif sentences and self.slowdown is None:
             sentences.append("How much recording slowed the code down is not known.")
@@ -293,6 +300,7 @@ def headline_of(index: ProfileIndex) -> Headline:
         overhead=_overhead(profile.info, wall),
         slowdown=largest_slowdown(profile.info),
         added=None if added is None else added.share(),
+        not_added=reason_without_added_time(profile.info),
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=is_first_without_gpu(profile.info),

@@ -85,7 +85,7 @@ _TYPES: dict[str, Any] = {
         "samples": _flag,
         "waits": _flag,
     },
-    "added_ns": _COUNTS,
+    "added_ns": {"total": _count, "error": _count, "reason": is_text},
     "stacks": _COUNTS,
     "no_stacks": _optional_text,
     "samples": _COUNTS,

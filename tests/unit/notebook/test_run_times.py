@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from epprof_nb.analysis.added_time.measured_time import VARY
 from epprof_nb.notebook import added_time
 from epprof_nb.notebook.added_time import RunTimes, add_time
 from epprof_nb.recording.session.host_load import WaitReading
@@ -60,7 +61,16 @@ def test_without_readings_such_runs_say_nothing(runs):
     repeats = runs(*((120, second) for _, second in WAITS))
     prof = profiled(repeats)
     add_time(prof, REQUEST, warmups, RunTimes())
-    assert "added_ns" not in prof.info
+    assert prof.info["added_ns"] == {"reason": VARY}
+
+
+def test_only_work_of_a_device_goes_on_after_the_code(runs):
+    warmups, repeats = runs(*[(100, 0)] * 5), runs(*[(120, 0)] * 5)
+    for end, told in ((600, "total"), (610, "reason")):
+        prof = profiled(repeats, activities=[kernel(20, end * MS)])
+        prof.info["wall_ns"] += 50 * MS  # until the recording had ended
+        add_time(prof, REQUEST, warmups, repeats)
+        assert told in prof.info["added_ns"]
 
 
 def test_waits_count_where_a_gpu_may_have_worked_meanwhile(runs):
@@ -69,7 +79,7 @@ def test_waits_count_where_a_gpu_may_have_worked_meanwhile(runs):
     prof = profiled(repeats, activities=[kernel(20, 30)])
     prof.info["devices"] = [{"device_id": 0, "name": "H200", "kind": "gpu"}]
     add_time(prof, REQUEST, warmups, repeats)
-    assert "added_ns" not in prof.info
+    assert prof.info["added_ns"] == {"reason": VARY}
 
 
 @pytest.mark.parametrize(("length", "expected"), [(9, False), (10, True)])
