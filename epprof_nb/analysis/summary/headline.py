@@ -169,8 +169,8 @@ class Headline:
             parts.append(f"profiling added: not measured, {self.not_added}")
         if self.overhead is not None:
             parts.append(
-                f"profiler took {duration(self.overhead.total_ns)} before and after (not in the "
-                "wall time)"
+                f"profiler took {duration(self.overhead.total_ns)} before and after, without "
+                "drawing (not in the wall time)"
             )
         if self.slowdown is not None and self.slowdown >= NOTABLE_SLOWDOWN:
             parts.append(f"ONNX Runtime {self.slowdown:.2g}x slower while profiled")
@@ -190,7 +190,11 @@ class Headline:
                 if start is not None and join is not None
                 else f"The profiler took {duration(total)} before and after the code."
             )
-            sentences = [took, "This is neither part of the wall time nor a slowdown."]
+            sentences = [
+                took,
+                "Drawing the view takes further time, which depends on the number of records.",
+                "Neither is part of the wall time or a slowdown.",
+            ]
         if self.slowdown is not None:
             sentences.append(
                 f"ONNX Runtime's runs took {self.slowdown:.3g} times as long as unprofiled ones."
