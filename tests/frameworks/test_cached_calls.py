@@ -346,6 +346,18 @@ def test_keys_and_values_in_two_lists_or_stacked():
         assert shown(prof) == expected(7, 5)
 
 
+def test_a_window_into_the_cache_of_a_prompt_that_ran_before():
+    model, past, ids = TupleDecoder(), None, prompt(9)
+    with torch.no_grad(), epprof_nb.profile() as prof:
+        unused = model(ids)
+        for _ in range(4):
+            logits, past = model(ids, past)
+            ids = logits[:, -1:].argmax(-1)
+            past = tuple((k[:, :, -8:], v[:, :, -8:]) for k, v in past)
+    assert shown(prof) == [(0, "prefill", 1, 9, 0), (0, "decode", 3, 3, 8)]
+    assert unused is not None
+
+
 def test_windows_of_generations_that_alternate_are_in_no_row():
     model = TupleDecoder()
     with torch.no_grad(), epprof_nb.profile() as prof:

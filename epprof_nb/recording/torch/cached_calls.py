@@ -294,7 +294,8 @@ class _CallWithoutCache:
             history.shapes = tuple(tuple(tensor.shape) for tensor in firsts)
             history.called(0, tokens, self._begin_ns)
             self._histories.called(history)
-            self._histories.set(history, *made, *firsts)
+            # Keys may be a part of a projection, and so is what the loop cuts from them.
+            self._histories.set(history, *made, *firsts, *map(kv_caches.viewed, firsts))
 
 
 class _Call:
