@@ -14,7 +14,7 @@ from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines, short_function
 from epprof_nb.analysis.base.task_ops import task_rows
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.format import base_name, duration, shorten
+from epprof_nb.util.format import base_name, duration, percent, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -253,3 +253,30 @@ def op_id_of(index: ProfileIndex, op: int) -> int:
 def capitalised(text: str) -> str:
     """Return a text whose first letter is a capital."""
     return text[:1].upper() + text[1:]
+
+
+def time_taken(total_ns: int, wall_ns: int, threads: int, detail: str) -> str:
+    """Return how much time something took, in words; times of several threads have no share.
+
+    Parameters
+    ----------
+    total_ns
+        Its time.
+    wall_ns
+        Wall time of the profile.
+    threads
+        Number of threads that it ran on.
+    detail
+        What follows the time.
+
+    Examples
+    --------
+    >>> time_taken(50_000_000, 100_000_000, 1, " in 5 executions")
+    'accounts for 50 % of the wall time (50.0 ms in 5 executions)'
+    >>> time_taken(50_000_000, 100_000_000, 2, " in 5 executions")
+    'took 50.0 ms in 5 executions, in 2 threads together'
+    """
+    time = f"{duration(total_ns)}{detail}"
+    if threads > 1:
+        return f"took {time}, in {threads} threads together"
+    return f"accounts for {percent(total_ns / wall_ns)} of the wall time ({time})"

@@ -11,7 +11,13 @@ from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.wall_time import wall_of
-from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
+from epprof_nb.analysis.findings.finding import (
+    Finding,
+    capitalised,
+    op_id_of,
+    place_name,
+    time_taken,
+)
 from epprof_nb.analysis.findings.host_waits import (
     WAITS,
     mostly_waited,
@@ -21,7 +27,7 @@ from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_functio
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.format import duration, percent, plural
+from epprof_nb.util.format import duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,10 +76,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     each = f", {duration(total / count)} each" if many else ""
     waited = not many and mostly_waited(index, total)
     threads = len(np.unique(ops["thread_id"][rows]))
-    took = f"accounts for {percent(total / wall_ns)} of the wall time ({duration(total)}"
-    if threads > 1:
-        took = f"took {duration(total)} in {threads} threads together ("
-    took += f"{' in ' if threads == 1 else ''}{plural(count, word)}{each})"
+    took = time_taken(total, wall_ns, threads, f" in {plural(count, word)}{each}")
     yield Finding(
         f"{capitalised(place_name(index, longest))} {took}{WAITS if waited else ''}.",
         min(total, wall_ns),

@@ -10,12 +10,12 @@ import numpy as np
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.wall_time import wall_of
-from epprof_nb.analysis.findings.finding import Finding, code, op_id_of
+from epprof_nb.analysis.findings.finding import Finding, code, op_id_of, time_taken
 from epprof_nb.analysis.frameworks.operator_links import is_operator
 from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_of_type
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.format import duration, percent
+from epprof_nb.util.format import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,15 +60,15 @@ def slowest_module(index: ProfileIndex) -> Iterator[Finding]:
     (name,) = ops.names("name").take(calls[:1]).to_list()
     longest = int(calls[int(ops["duration_ns"][calls].argmax())])
     passes = f", {duration(backward_ns)} of it in backward passes" if backward_ns else ""
+    took = time_taken(total, wall_ns, len(np.unique(ops["thread_id"][calls])), passes)
     operators = (
         "`prof.by_operator(modules=True)` has its operators"
         if is_operator(index).any()
         else "`--detail operators` records its operators"
     )
     yield Finding(
-        f"Module {code(str(name))} accounts for {percent(total / wall_ns)} of the wall time "
-        f"({duration(total)}{passes}), without the modules inside of it.",
-        total,
+        f"Module {code(str(name))} {took}, without the modules inside of it.",
+        min(total, wall_ns),
         int(ops["start_ns"][longest]),
         int(ops["end_ns"][longest]),
         kind="hot module",

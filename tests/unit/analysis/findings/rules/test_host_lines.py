@@ -52,7 +52,7 @@ def test_lines_of_several_threads_have_no_share_of_the_wall_time():
     prof = profile(ops, info=info(100 * MS), sources={"In[1]": SOURCE})
     (found,) = of_kind(prof, "hot line")
     assert found.text == (
-        "Line 3 (`y = decode(item)`) took 270 ms in 3 threads together (3 executions)."
+        "Line 3 (`y = decode(item)`) took 270 ms in 3 executions, in 3 threads together."
     )
     assert found.gain_ns == 100 * MS  # at most
 
