@@ -17,7 +17,7 @@ from epprof_nb.analysis.base.unknown_device_times import without_unknown
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
-from epprof_nb.arrays.ids import values_at
+from epprof_nb.arrays.ids import mask_as_rows, values_at
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ def tree_and_nodes(
     """
     if library and index.cached(StackLines).is_own.all():  # then there is no frame of a library
         return index.cached(tree_and_nodes, attribution, False, folded)  # noqa: FBT003
-    work, waits = np.flatnonzero(index.is_device_work), np.flatnonzero(index.cached(is_wait))
+    work, waits = mask_as_rows(index.is_device_work), np.flatnonzero(index.cached(is_wait))
     tree = FrameTree(index, library=library, folded=folded)
     return tree_of_work(index, work, waits, tree, attribution=attribution)
 
 
 def tree_of_work(
     index: ProfileIndex,
-    work: IntArray,
+    work: IntArray | slice,
     waits: IntArray,
     tree: FrameTree,
     *,
@@ -116,7 +116,7 @@ def tree_of_work(
     index
         Index of the profile.
     work, waits
-        int64 arrays: rows of activities that are device work, and of API calls that waited.
+        Rows of activities that are device work, and of API calls that waited.
     tree
         The frames to show.
     attribution
@@ -129,12 +129,15 @@ def tree_of_work(
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
     leaf, example = group_codes(owner, kinds.codes, names.codes)
     inner, leaves = len(paths.parent), len(example)
-    parent = np.append(paths.parent, owner[example])
-    depth = np.append(paths.depth, paths.depth[owner[example]] + 1)
+    above, kinds, names = owner[example], kinds.take(example), names.take(example)
+    parent = np.append(paths.parent, above)
+    depth = np.append(paths.depth, paths.depth[above] + 1)
 
-    def of_leaves(values: IntArray) -> IntArray:
-        sums = np.append(np.zeros(inner, np.int64), sum_by_group(leaf, values, leaves)[:-1])
-        return subtree_sum(sums, parent, depth)
+    def by_leaf(values: IntArray) -> IntArray:
+        return sum_by_group(leaf, values, leaves)[:-1]
+
+    def of_leaves(sums: IntArray) -> IntArray:
+        return subtree_sum(np.append(np.zeros(inner, np.int64), sums), parent, depth)
 
     waiting = tree.of_stack[lines.of_calls()[waits]]
     wait_ns = np.maximum(calls["end_ns"][waits] - calls["start_ns"][waits], 0)
@@ -142,18 +145,19 @@ def tree_of_work(
     def of_waits(values: IntArray) -> IntArray:
         return subtree_sum(sum_by_group(waiting, values, len(parent))[:-1], parent, depth)
 
-    durations = np.maximum(activities["duration_ns"][work], 0)
-    launched = sum_by_group(owner, durations, inner)[:-1]
+    count = np.bincount(leaf, minlength=leaves)
+    device_ns = by_leaf(np.maximum(activities["duration_ns"][work], 0))
+    launched = sum_by_group(above, device_ns, inner)[:-1]
     sums = {
-        "count": of_leaves(np.ones(len(work), np.int64)),
-        "device_ns": of_leaves(durations),
+        "count": of_leaves(count),
+        "device_ns": of_leaves(device_ns),
         # The row above already includes the time of a leaf.
         "self_device_ns": np.append(launched, np.zeros(leaves, np.int64)),
-        "launches": of_leaves(index.cached(first_of_launch)[work].astype(np.int64)),
+        "launches": of_leaves(by_leaf(index.cached(first_of_launch)[work].astype(np.int64))),
         "waits": of_waits(np.ones(len(waits), np.int64)),
         "wait_ns": of_waits(wait_ns),
-        "kernels": of_leaves(kinds.equals("kernel").astype(np.int64)),
-        "bytes": of_leaves(np.maximum(activities["bytes"][work], 0)),
+        "kernels": of_leaves(np.where(kinds.equals("kernel"), count, 0)),
+        "bytes": of_leaves(by_leaf(np.maximum(activities["bytes"][work], 0))),
     }
     kept = np.flatnonzero((sums["count"] > 0) | (sums["waits"] > 0))
     kept = np.union1d(kept, [SESSION])
@@ -186,8 +190,8 @@ def tree_of_work(
         {
             "parent": optional(number[parent[kept]]),
             "depth": depth[kept],
-            "level": categorical(texts(levels, kinds.take(example).to_list())),
-            "name": categorical(texts(functions, names.take(example).to_list())),
+            "level": categorical(texts(levels, kinds.to_list())),
+            "name": categorical(texts(functions, names.to_list())),
             "cell": categorical(files),
             "line": optional(line),
             "source": categorical(sources),
