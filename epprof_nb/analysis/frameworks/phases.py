@@ -42,6 +42,8 @@ def is_of_type(index: ProfileIndex, *types: str) -> BoolArray:
     """Return a mask of the framework ops of some types."""
     op_type = index.profile.tables["ops"].names("op_type")
     of_category = np.append(np.isin(op_type.categories, types), np.False_)
+    if not of_category.any():
+        return np.zeros(len(op_type), np.bool_)
     return np.logical_and(is_framework_op(index), of_category[op_type.codes])
 
 
