@@ -97,6 +97,7 @@ def _fits(use: CacheUse, past: int, tokens: int) -> bool:
     if cut < 0 or past <= 0 or tokens > MAX_DRAFT:
         return False
     if tokens > 1:
-        return cut <= MAX_DRAFT
+        # Of several proposals, the first token is right; a prompt has none.
+        return cut == 0 or (use.past > 0 and cut < use.tokens <= MAX_DRAFT)
     # After fewer tokens than in the last call, a single one belongs to a branch of a search.
     return cut == 0 or not use.decoded or (past == use.past and use.tokens == 1)

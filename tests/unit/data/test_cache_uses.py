@@ -18,7 +18,10 @@ def used(*calls, at=0):
     [
         ([(0, 9)], 9, 1, True),
         ([(0, 9), (9, 1)], 10, 1, True),
-        ([(0, 9), (9, 1)], 9, 3, True),  # a proposal was taken back
+        ([(0, 9), (9, 4)], 11, 3, True),  # two proposals were taken back
+        ([(0, 9), (9, 4)], 9, 3, False),
+        ([(0, 30), (30, 1), (31, 1)], 20, 5, False),  # another prompt after a cached prefix
+        ([(0, 30)], 20, 5, False),
         ([(0, 60), (60, 5)], 40, 5, False),
         ([(0, 9)], 4, 1, True),  # the window is shorter than the prompt
         ([(0, 9), (4, 1)], 4, 1, True),
