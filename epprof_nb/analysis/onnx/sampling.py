@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
 
 
+_MAX_OF_MEDIAN = 3
+"""Maximum time of a run that nothing delayed, in medians of runs with inputs of the same shapes."""
 _WEIGHT_STEPS, _LARGEST_WEIGHT = 16, 10_000
 """Weights are rounded to a 16th; with larger ones, sums of many long runs would not fit."""
 
@@ -48,6 +50,9 @@ class Runs(NamedTuple):
         Number that runs of one session with inputs of the same shapes share.
     is_recorded
         Whether it was recorded node by node.
+    is_sample
+        Whether it was, and took no more than three times as long as such runs with inputs of the
+        same shapes: other processes delayed the others, in whichever node ran then.
     call_ns
         How long its call took.
     unprofiled_ns
@@ -58,6 +63,7 @@ class Runs(NamedTuple):
     session: IntArray
     inputs: IntArray
     is_recorded: BoolArray
+    is_sample: BoolArray
     call_ns: IntArray
     unprofiled_ns: FloatArray
 
@@ -94,7 +100,28 @@ def runs(index: ProfileIndex) -> Runs:
             ratio = float(np.median(call[compared] / unprofiled[compared]))
             without[of_inputs] = call[of_inputs] / max(ratio, 1.0)
     without = np.where(unprofiled == MISSING, without, unprofiled)
-    return Runs(rows, session, inputs, is_recorded, call, without)
+    is_sample = is_recorded & ~_are_delayed(call, inputs, is_recorded)
+    is_late = _are_delayed(without, inputs, ~np.isnan(without))
+    without = np.where(is_late, _medians(without, inputs, ~np.isnan(without)), without)
+    return Runs(rows, session, inputs, is_recorded, is_sample, call, without)
+
+
+def _medians(times: IntArray | FloatArray, groups: IntArray, chosen: BoolArray) -> FloatArray:
+    """Return the lower median of the chosen times of each one's group; NaN for none."""
+    order = np.lexsort((times, groups))
+    order = order[chosen[order]]
+    count = np.bincount(groups[order], minlength=int(groups.max(initial=-1)) + 1)
+    middle = np.cumsum(count) - count + (count - 1) // 2
+    medians = np.full(len(count), np.nan)
+    medians[count > 0] = times[order[middle[count > 0]]]
+    of_each: FloatArray = medians[groups]
+    return of_each
+
+
+def _are_delayed(times: IntArray | FloatArray, groups: IntArray, chosen: BoolArray) -> BoolArray:
+    """Mask of the chosen times that are much longer than the median of their group."""
+    are: BoolArray = chosen & (times > _MAX_OF_MEDIAN * _medians(times, groups, chosen))
+    return are
 
 
 def unprofiled_host_ns(index: ProfileIndex) -> FloatArray:
@@ -106,15 +133,14 @@ def unprofiled_host_ns(index: ProfileIndex) -> FloatArray:
         float64 array, one value per op: its host time, multiplied by the time of all runs with
         inputs of the same shapes without the profiler, divided by the time of the recorded ones.
         Runs with inputs of which no run was recorded count with the others of their session.
+        Delayed runs do not count: their times are those of the others.
     """
     ops = index.profile.tables["ops"]
     found = index.cached(runs)
     # Unknown times are used as recorded.
     without = np.where(np.isnan(found.unprofiled_ns), found.call_ns, found.unprofiled_ns)
     n = int(found.inputs.max(initial=-1)) + 1
-    recorded_ns = np.maximum(
-        _sum(found.inputs, np.where(found.is_recorded, found.call_ns, 0), n), 1
-    )
+    recorded_ns = np.maximum(_sum(found.inputs, np.where(found.is_sample, found.call_ns, 0), n), 1)
     total = _sum(found.inputs, without, n)
     has_recorded = np.bincount(found.inputs[found.is_recorded], minlength=n) > 0
     weight = np.zeros(len(found.row))
@@ -124,6 +150,7 @@ def unprofiled_host_ns(index: ProfileIndex) -> FloatArray:
         if len(known):
             others = without[of_session].sum() / max(total[known].sum(), 1.0)
             weight[of_session] = (total / recorded_ns)[found.inputs[of_session]] * others
+    weight[found.is_recorded & ~found.is_sample] = 0.0
     of_op = _of_op(index, found, weight)
     # An event on a thread of a pool may lack its run; its session's slowdown applies.
     for number in np.unique(ops["session"][np.isnan(of_op)]).tolist():

@@ -92,3 +92,15 @@ def test_runs_that_were_all_recorded_weigh_the_same():
     frame = profile(ops).by_node().set_index("name")
     assert frame.loc["b", "mean_host_ns"] == 550
     assert frame.loc["b", "p95_host_ns"] == 1000
+
+
+def test_delayed_runs_do_not_count_in_the_estimate():
+    """Another process ran for 5,000 ns, in a recorded run, and in one without nodes."""
+    ops, start = [], 0
+    for number in range(1, 31):
+        took = 5110 if number in (2, 20) else 110
+        ops += run(number, start, "recorded" if number <= 3 else "not recorded", took)
+        start += 6000
+    frame = profile(ops).by_node().set_index("name")
+    assert frame["unprofiled_host_ns"].to_dict() == {"a": 30 * 10, "b": 30 * 100}
+    assert frame.loc["b", "host_ns"] == 5100 + 2 * 100  # as recorded
