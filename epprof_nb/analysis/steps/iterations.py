@@ -67,8 +67,11 @@ def _longest_loop(index: ProfileIndex, least: int) -> Iterations:
     statements = np.flatnonzero(ops["line"] != MISSING)
     if not len(statements):
         return Iterations(none, none, none, "iteration", MISSING)
+    names = ops.names("name").codes
     outer = np.append(index.statement, MISSING)[tree.parent[statements]]
-    inner, outer = statements[outer != MISSING], outer[outer != MISSING]
+    # A statement in itself is a recursive call, not the body of a loop.
+    is_inner = (outer != MISSING) & (names[outer] != names[statements])
+    inner, outer = statements[is_inner], outer[is_inner]
     if not len(inner):
         return Iterations(none, none, none, "iteration", MISSING)
     # The first statement of a body is the first line in its loop that ran.
@@ -78,7 +81,7 @@ def _longest_loop(index: ProfileIndex, least: int) -> Iterations:
     inner, outer = inner[begins], outer[begins]
     groups, first = group_codes(outer)
     # The line may have several statements, as in `x = load(); work(x)`.
-    name = ops.names("name").codes[inner]
+    name = names[inner]
     begins = name == name[first][groups]
     inner, outer = inner[begins], outer[begins]
     groups, first = group_codes(outer)

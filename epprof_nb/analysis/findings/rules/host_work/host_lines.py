@@ -69,8 +69,9 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     rounds = _rounds(index, rows)
     if rounds >= MANY:  # the lines of the loop have the same remedy
         count, word = rounds, "round"
-        total = int(ops["duration_ns"][rows].sum())
-    many = count >= MANY and total < SHORT_NS * count
+        total = int(ops["duration_ns"][_outermost(index, rows)].sum())
+    is_recursive = len(_outermost(index, rows)) < len(rows) and not rounds
+    many = not is_recursive and count >= MANY and total < SHORT_NS * count
     if not many and any(hot_function(index)):
         return  # it says more than the line that calls the function
     each = f", {duration(total / count)} each" if many else ""
@@ -90,6 +91,13 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     )
 
 
+def _outermost(index: ProfileIndex, rows: IntArray) -> IntArray:
+    """Return those of some rows that are in no other one of them."""
+    group = np.full(len(index.tree), MISSING, np.int64)
+    group[rows] = 0
+    return np.flatnonzero(index.tree.is_outermost(group))
+
+
 def _is_imported(index: ProfileIndex) -> BoolArray:
     """Return which ops are import statements or in one: these have another finding."""
     is_import = np.zeros(len(index.tree), np.bool_)
@@ -106,10 +114,15 @@ def _executions(index: ProfileIndex, rows: IntArray) -> int:
 
 
 def _rounds(index: ProfileIndex, loop: IntArray) -> int:
-    """Return how often the body of some executions of a statement ran; 0 for no loop."""
+    """Return how often the body of some executions of a statement ran; 0 for no loop.
+
+    A statement in itself is a recursive call.
+    """
     ops = index.profile.tables["ops"]
     in_loop = np.zeros(len(ops) + 1, np.bool_)
     in_loop[loop] = True
-    inner = np.flatnonzero(in_loop[index.tree.parent] & (ops["line"] != MISSING))
+    names = np.append(ops.names("name").codes, MISSING)
+    is_inner = in_loop[index.tree.parent] & (ops["line"] != MISSING)
+    inner = np.flatnonzero(is_inner & (names[index.tree.parent] != names[:-1]))
     place = index.cached(Places).of_op[inner]
     return int(sum_by_group(place, ops["count"][inner], index.cached(Places).count).max())

@@ -2,6 +2,8 @@
 
 import pytest
 
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.data.no_gpu import OF_JOB
 from tests.helpers.planted import MS, US, info, of_kind
 from tests.helpers.tiny import call, kernel, line, op, profile
@@ -43,6 +45,33 @@ def test_statements_in_one_line_are_counted_once():
     prof = profile(ops, info=info(100 * MS), sources={"In[1]": SOURCE})
     (found,) = of_kind(prof, "hot line")
     assert "75 % of the wall time (75.0 ms in 5 executions)" in found.text
+
+
+def test_a_recursive_line_is_no_loop():
+    """A function calls itself in its only line, 2,000 times in all."""
+    ops = [line(1, 2, 0, 60 * MS)]
+    for i in range(40):
+        start, parent = 1_500 * US * i, 1
+        for depth in range(50):
+            number = 100 + 50 * i + depth
+            begun = start + 10 * US * depth
+            end = start + 1_500 * US - 10 * US * depth
+            ops.append(line(number, 3, begun, end, parent))
+            parent = number
+    prof = profile(ops, info=info(60 * MS), sources={"In[1]": SOURCE})
+    (found,) = of_kind(prof, "hot line")
+    assert "100 % of the wall time (60.0 ms in 2,000 executions)" in found.text
+    assert found.remedy.startswith("Make this work faster")
+
+
+def test_recursive_calls_are_no_iterations():
+    calls = [line(10 + i, 3, MS * i, MS * (i + 1), 2) for i in range(20)]
+    found = {}
+    for number in (3, 4):  # the line of the calls' own statement: another one is a loop
+        ops = [line(1, 2, 0, 20 * MS), line(2, number, 0, 20 * MS, 1), *calls]
+        prof = profile(ops, info=info(20 * MS), sources={"In[1]": SOURCE})
+        found[number] = len(iterations(ProfileIndex(prof)).start)
+    assert found == {3: 0, 4: 20}
 
 
 def test_lines_of_several_threads_have_no_share_of_the_wall_time():
