@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.op_status import ran
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data import ort_runs
 
@@ -123,6 +124,19 @@ def runs_by_session(ops: Table) -> list[dict[str, Any]]:
         }
         for number in np.unique(session[session != MISSING]).tolist()
     ]
+
+
+def uncovered_inputs(ops: Table, session: int) -> tuple[int, int]:
+    """Return how many classes of inputs have no recorded run of a session, and of how many.
+
+    See `input_classes`.
+    """
+    rows = run_rows(ops)
+    rows = rows[ops["session"][rows] == session]
+    classes, _ = group_codes(*input_classes(ops, rows))
+    is_recorded = np.array([state == RECORDED for state in node_events(ops, rows)], np.bool_)
+    known, every = np.unique(classes[is_recorded]), np.unique(classes)
+    return len(every) - len(known), len(every)
 
 
 def run_rows(ops: Table) -> IntArray:

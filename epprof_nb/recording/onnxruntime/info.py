@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.onnx.fallback import has_accelerator
-from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, by_session, runs_by_session
+from epprof_nb.analysis.onnx.overhead import (
+    NOTABLE_SLOWDOWN,
+    by_session,
+    runs_by_session,
+    uncovered_inputs,
+)
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data import ort_runs
 from epprof_nb.data.schema import MISSING
@@ -72,7 +77,7 @@ def session_notes(ops: Table, activities: Table, info: dict[str, Any]) -> list[s
         *_unrecorded_captures(ops, activities, info),
         *_missing_providers(info),
         *_low_optimization(info),
-        *_runs_without_node_events(info),
+        *_runs_without_node_events(ops, info),
         *_always_recorded(ops, info),
         *_profiling_overhead(info),
     ]
@@ -136,7 +141,7 @@ def _low_optimization(info: dict[str, Any]) -> Iterator[str]:
             )
 
 
-def _runs_without_node_events(info: dict[str, Any]) -> Iterator[str]:
+def _runs_without_node_events(ops: Table, info: dict[str, Any]) -> Iterator[str]:
     entries = info.get("onnxruntime_runs", [])
     stretch = {
         entry["session"]: entry.get("recorded_stretch", 1) for entry in info["onnxruntime_stretch"]
@@ -165,9 +170,20 @@ def _runs_without_node_events(info: dict[str, Any]) -> Iterator[str]:
             yield (
                 f"{which}The nodes of {recorded:,} of {plural(runs, 'run')} were recorded, to keep "
                 "the profiling overhead low. Counts and times of nodes cover only these runs; "
-                "`unprofiled_host_ns` is an estimate for all runs. Use ort_nodes='every' to record "
-                "each run."
+                "`unprofiled_host_ns` is an estimate for all runs"
+                f"{_uncovered(ops, entry['session'])}. Use ort_nodes='every' to record each run."
             )
+
+
+def _uncovered(ops: Table, number: int) -> str:
+    """Say how many shapes of inputs no recorded run of a session has; empty for none."""
+    uncovered, shapes = uncovered_inputs(ops, number)
+    if not uncovered:
+        return ""
+    return (
+        f", but no recorded run has {uncovered:,} of its {shapes:,} shapes of inputs: their nodes "
+        "are assumed to take the same shares of the time as those of the others"
+    )
 
 
 def _always_recorded(ops: Table, info: dict[str, Any]) -> Iterator[str]:

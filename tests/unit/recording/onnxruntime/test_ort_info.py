@@ -199,3 +199,21 @@ def test_only_runs_recorded_node_by_node_are_slowed_by_that():
     assert slowdown is None
     assert not any("slowed" in note for note in notes)
     assert "The nodes of 0 of 1 run were recorded" in notes[0]
+
+
+def test_the_note_on_sampled_runs_counts_the_shapes_without_a_recorded_one():
+    def note(*shapes):
+        runs = [
+            event(i, "session", "run", run_id=i, args={
+                "nodes": "not recorded" if i else "recorded", "call_ns": 10, "shapes": shape,
+            })
+            for i, shape in enumerate(shapes)
+        ]  # fmt: skip
+        ops = table(OPS, runs)
+        (found,) = session_notes(ops, table(ACTIVITIES, []), session_info(ops))
+        return found
+
+    told = note(1, 2, 1, 2, 3)
+    assert "The nodes of 1 of 5 runs were recorded" in told
+    assert "no recorded run has 2 of its 3 shapes of inputs" in told
+    assert "shapes of inputs" not in note(1, 1, 1)
