@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _MIN_RUNS, _MIN_FREEDOM = 2, 4
 """Minimum number of runs of a kind, and of all of them beyond one of each kind."""
-_MIN_OF_MEDIAN = 4
-"""Minimum number of runs of a kind whose median is used."""
+_MIN_OF_MEDIAN = 7
+"""Minimum number of runs of a kind whose median is used: of few runs, most may be delayed."""
 _MAX_ERROR, _MAX_POINTS = 0.15, 0.01
 """Maximum standard error of the share: half of its largest error, relative or absolute."""
 _OF_DEVIATION, _OF_MEDIAN = 1.4826, 1.2533
