@@ -136,7 +136,9 @@ class CriticalPathInput:
         sampled = sampled_joins(index, threads)
         self._last_turns = cache(lambda: last_turns(index, threads))
         self._idle_times = cache(lambda: idle_times(index, threads))
-        self._shared_processor = cache(lambda: SharedProcessor(index, threads))
+        self._shared_processor = cache(
+            lambda: SharedProcessor(index, threads, joins.with_more(sampled))
+        )
         self._exclusive = cache(lambda: exclusive_joins(index, threads))
         self._work_in = cache(lambda number: idle_joins(number, self._idle_times(), index, threads))
         calls: Columns = (

@@ -6,7 +6,7 @@ from tests.helpers.planted import info
 from tests.helpers.tiny import op, profile
 
 
-def bounds(name, used, factor=0.0, wait=None):
+def bounds(name, used, factor=0.0, wait=None, **more):
     """The bounds of the saving without an op, of 1000, that is open beside that of another thread.
 
     `used` is the processor time until 0, 500 and 1000, of the thread of the cell and of the others.
@@ -16,7 +16,7 @@ def bounds(name, used, factor=0.0, wait=None):
         op(1 + thread, f"work {thread}", 0, 1_000, 1 if thread == 1 else -1, thread_id=thread)
         for thread in range(1, len(used) + 1)
     ]
-    prof = profile(ops, info=info(1_000, cell="In[1]"))
+    prof = profile(ops, info=info(1_000, cell="In[1]", **more))
     prof.tables["host_samples"] = tiny.table(HOST_SAMPLES, [
         {"thread_id": thread, "start_ns": 500 * i, "processor_ns": 10_000 + ns, "stack_id": -1}
         for thread, of_thread in enumerate(used, 1) for i, ns in enumerate(of_thread)
@@ -32,6 +32,7 @@ def bounds(name, used, factor=0.0, wait=None):
 
 
 HALF = (0, 250, 500)
+PYTHON = {"versions": {"python": "3.11.7"}}
 
 
 def test_threads_that_take_turns_would_each_be_faster_alone():
@@ -61,3 +62,35 @@ def test_several_threads_share_what_another_one_waits_for():
     used = [(0, 50, 100), (0, 300, 600), (0, 150, 300)]
     assert bounds("work 2", used)[2] == 600
     assert bounds("work 3", used)[2] == 300
+
+
+def test_threads_without_samples_may_have_taken_turns():
+    assert bounds("work 2", [(), ()], **PYTHON) == (0, 0, 500)
+    assert bounds("work 2", [(), ()], 0.5, **PYTHON) == (0, 0, 250)
+    assert bounds("work 2", [(), (), ()], **PYTHON)[2] == 333
+
+
+def test_threads_of_a_program_without_python_take_no_turns():
+    assert bounds("work 2", [(), ()]) == (0, 0, 0)
+
+
+def test_one_sample_does_not_tell_who_computed():
+    assert bounds("work 2", [(0,), (0,)], **PYTHON) == (0, 0, 500)
+
+
+def test_samples_tell_who_computed_as_long_as_there_are_some():
+    """In the first half, both threads use a core. Nothing says what they do in the second."""
+    assert bounds("work 2", [(0, 500), (0, 500)], **PYTHON) == (0, 0, 250)
+    assert bounds("work 2", [(0, 500, 1_000), (0, 500, 1_000)], **PYTHON) == (0, 0, 0)
+
+
+def test_a_thread_without_samples_gets_what_the_others_leave():
+    assert bounds("work 2", [(), (0, 100, 200)], **PYTHON) == (0, 0, 200)
+    assert bounds("work 2", [(), (0, 500, 1_000)], **PYTHON) == (0, 0, 500)
+
+
+def test_recorded_waits_tell_when_threads_take_no_turns():
+    """The other thread sleeps, or the one of the cell waits for a third one."""
+    assert bounds("work 2", [(), ()], wait=(2, -1, 0, 800), **PYTHON) == (0, 0, 100)
+    assert bounds("work 2", [(), ()], wait=(2, -1, 0, 1_000), **PYTHON) == (0, 0, 0)
+    assert bounds("work 2", [(), ()], wait=(1, 3, 0, 1_000), **PYTHON) == (0, 0, 0)
