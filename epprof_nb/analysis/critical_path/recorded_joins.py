@@ -8,12 +8,13 @@ import numpy as np
 
 from epprof_nb.analysis.critical_path.columns import spans
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
-from epprof_nb.arrays.intervals import LATEST, intersection, union
+from epprof_nb.arrays.intervals import LATEST, covered_between, intersection, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.schema import SLEEP
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.columns import Rows
     from epprof_nb.analysis.critical_path.threads import Threads
     from epprof_nb.arrays.types import BoolArray, IntArray
 
@@ -73,7 +74,8 @@ def _known(index: ProfileIndex, threads: Threads, left_out: BoolArray | None) ->
     starts, ends = spans(table)
     thread, other = (threads.numbers_of(table[f"{part}thread_id"]) for part in ("", "other_"))
     is_known = (other != MISSING) & (other != thread)
-    is_sleep = table.names("function").equals(SLEEP)
+    functions = table.names("function")
+    is_sleep = functions.equals(SLEEP)
     if left_out is not None:
         is_known &= ~left_out
     events = np.zeros(len(table), np.int64)
@@ -92,5 +94,36 @@ def _known(index: ProfileIndex, threads: Threads, left_out: BoolArray | None) ->
     tries = np.stack([thread[order], events[order], known])
     is_first = (np.diff(tries, axis=1, prepend=MISSING - 1) != 0).any(axis=0)
     begun = starts[order][np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))]
-    kept = order[is_known[order]]
-    return _Waits(begun[is_known[order]], ends[kept], thread[kept], other[kept])
+    waits = _Waits(starts, ends, thread, np.where(is_known, other, MISSING))
+    in_vain = ~is_sleep & (table["other_thread_id"] == MISSING)
+    other = _also_in_vain(waits, functions.codes, in_vain)
+    kept = other[order] != MISSING
+    order, begun = order[kept], begun[kept]
+    return _Waits(begun, ends[order], thread[order], other[order])
+
+
+def _also_in_vain(waits: _Waits, function: Rows, in_vain: BoolArray) -> IntArray:
+    """Return which thread ended each wait, or the next wait of its kind if it timed out.
+
+    A thread that does something again and again until an event is set waits for the thread that
+    sets it, however often its waits time out before. The wait that does not is a shorter one, and
+    this thread does not wait for the other one meanwhile.
+    """
+    start, end, thread, other = waits
+    found = other.copy()
+    rows = np.flatnonzero(in_vain | (other != MISSING))
+    rows = rows[np.lexsort((start[rows], function[rows], thread[rows]))]
+    count = len(rows)
+    ended = np.where(other[rows] != MISSING, np.arange(count), count)
+    following = np.append(rows, MISSING)[np.minimum.accumulate(ended[::-1])[::-1]]
+    same = (following != MISSING) & (other[rows] == MISSING)
+    rows, following = rows[same], following[same]
+    same = (thread[rows] == thread[following]) & (function[rows] == function[following])
+    same &= end[following] - start[following] <= end[rows] - start[rows]
+    rows, following = rows[same], following[same]
+    for waiting, cause in np.unique(np.stack([thread[rows], other[following]], axis=1), axis=0):
+        back = (thread == cause) & (other == waiting)
+        tries = rows[(thread[rows] == waiting) & (other[following] == cause)]
+        mutual = covered_between(*union(start[back], end[back]), start[tries], end[tries])
+        found[tries[mutual == 0]] = cause
+    return found

@@ -101,6 +101,31 @@ def test_a_wait_that_timed_out_takes_its_time():
     assert saving(waited((1, None, 105, 850)), "long", "short") == 0
 
 
+def beating(stopped_by, *more):
+    """A thread that beats every 100 until the cell, which works until 900, stops it."""
+    ops = [
+        op(1, "In[1]", 0, 1_000, op_type="cell", thread_id=1),
+        op(2, "main", 50, 900, 1, thread_id=1),
+        *(op(10 + i, "beat", i * 100, i * 100 + 10, thread_id=2) for i in range(1, 10)),
+    ]
+    beats = [(2, None, i * 100 + 10, i * 100 + 100) for i in range(1, 9)]
+    return with_waits(ops, *beats, (2, stopped_by, 910, 950), (1, 2, 951, 960), *more)
+
+
+def test_a_thread_that_beats_until_it_is_stopped_waits_for_the_other_one():
+    assert saving(beating(1), "main") == 820  # 50 before it, 9 beats, and 40 after the join
+    assert saving(beating(1), "beat") == 0
+
+
+def test_waits_that_time_out_take_their_time_if_nobody_stops_them():
+    # It begins when the cell is at 100, and has ended at 950.
+    assert saving(beating(None), "main") == 60
+
+
+def test_a_thread_that_beats_does_not_wait_for_one_that_waits_for_it():
+    assert saving(beating(1, (1, 2, 60, 890)), "main") == 100
+
+
 @pytest.mark.parametrize("rows", [[], [(7, 8, 100, 200)], [(1, 1, 100, 200)], [(1, 2, 900, 100)]])
 def test_no_waits_or_strange_ones(rows):
     prof = waited(*rows)
