@@ -31,7 +31,7 @@ from epprof_nb.files.impossible_numbers import with_plausible_numbers
 from epprof_nb.util.progress_bar import progress_bar
 
 FORMAT = "epprof"
-VERSION = (1, 10)
+VERSION = (1, 11)
 _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384
