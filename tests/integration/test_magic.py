@@ -442,6 +442,7 @@ def test_the_wall_time_is_that_of_the_cell(run, shell, monkeypatch, body):
     assert cell["name"].startswith("In[")
     assert cell["start_ns"] >= 0
     assert cell["end_ns"] <= prof.wall_ns
+    assert prof.thread_waits.empty
     assert prof.info["profiling_cost"]["ns"] >= 400_000_000
 
 

@@ -27,6 +27,7 @@ from epprof_nb.recording.session.profile_info import build_info
 from epprof_nb.recording.session.recording import Recording, Subscription
 from epprof_nb.recording.session.service import device_state, service
 from epprof_nb.recording.session.stack_code import absolute, stack_code
+from epprof_nb.recording.session.thread_waits import waits_until
 from epprof_nb.recording.session.time_limit import TimeLimit
 
 if TYPE_CHECKING:
@@ -181,7 +182,11 @@ class Session:
         correlated = correlate(recording)
         correlated_ns = _native.now_ns()
         is_cut = recording.closed_ns < ended_ns
-        recording = _ended(recording, correlated.tables.values(), ended_ns)
+        tables = correlated.tables
+        # Threads, and the profiler, go on to wait after the code.
+        others = [table for name, table in tables.items() if name != "thread_waits"]
+        recording = _ended(recording, others, ended_ns)
+        tables["thread_waits"] = waits_until(tables["thread_waits"], recording.closed_ns)
         info = {
             "cell": self._cell,
             "script": _program() if self._cell is None else self._script,
@@ -206,7 +211,7 @@ class Session:
             "decode_ns": sum(r.decode_ns for b in recording.batches for r in b.outputs),
         }
         tables = {
-            name: rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
+            name: rebased(table, recording.opened_ns) for name, table in tables.items()
         }
         texts: dict[str, str] = {}
         if correlated.stacks is not None:

@@ -83,6 +83,13 @@ def drain() -> Table:
     return concat([table, _without_inner(in_c, table)])
 
 
+def waits_until(waits: Table, closed_ns: int) -> Table:
+    """Return waits, as rows of ``thread_waits``, as far as they were before a time, ns."""
+    kept = waits.take(waits["start_ns"] < closed_ns)
+    end = np.minimum(kept["end_ns"], closed_ns)
+    return kept.replace(end_ns=end, duration_ns=end - kept["start_ns"])
+
+
 def _without_inner(waits: Table, outer: Table) -> Table:
     """Return the waits that are no part of others, as that for its own lock of a condition."""
     kept = np.ones(len(waits), np.bool_)
