@@ -47,6 +47,7 @@ from epprof_nb.analysis.critical_path.launches import (
 )
 from epprof_nb.analysis.critical_path.lock_order import last_turns
 from epprof_nb.analysis.critical_path.own_time import NO_OWN_TIME, own_time_until
+from epprof_nb.analysis.critical_path.python_kernels import PythonKernels
 from epprof_nb.analysis.critical_path.recorded_joins import recorded_joins
 from epprof_nb.analysis.critical_path.sampled_joins import sampled_joins
 from epprof_nb.analysis.critical_path.shared_processor import SharedProcessor
@@ -139,6 +140,7 @@ class CriticalPathInput:
         self._shared_processor = cache(
             lambda: SharedProcessor(index, threads, joins.with_more(sampled))
         )
+        self._python_kernels = cache(lambda: PythonKernels(index, threads, self.waiting_calls))
         self._exclusive = cache(lambda: exclusive_joins(index, threads))
         self._work_in = cache(lambda number: idle_joins(number, self._idle_times(), index, threads))
         calls: Columns = (
@@ -341,6 +343,11 @@ class CriticalPathInput:
     def shared_processor(self) -> SharedProcessor:
         """The processor time of the threads."""
         return self._shared_processor()
+
+    @property
+    def python_kernels(self) -> PythonKernels:
+        """Kernels that may need the GIL."""
+        return self._python_kernels()
 
     @property
     def waiting_calls(self) -> BoolArray:

@@ -165,7 +165,7 @@ def _computing(
         (samples["processor_ns"] != MISSING) & (samples["thread_id"] == thread_id)
     )
     time, used = samples["start_ns"][rows], samples["processor_ns"][rows]
-    begin, op = _innermost(index, threads, number)
+    begin, op = innermost_ops(index, threads, number)
     if len(rows) and used[0] <= time[0] - begin[1]:  # it is not older than its first op
         time, used = np.append(begin[1], time), np.append(0, used)
     if len(time) < 2:
@@ -181,13 +181,18 @@ def _computing(
     runs = np.append(~suspended_ops(index), False)[op]
     until = np.append(begin[1:], LATEST)
     turns = intersection(union(begin[runs], until[runs]), complement(*idle, EARLIEST, LATEST))
-    if "python" not in index.profile.info.get("versions", {}):  # nothing has a GIL
+    if not has_gil(index):
         turns = _NONE, _NONE
     free = complement(*known, EARLIEST, LATEST)
     return _Computing(number, time, used, begin, op, np.zeros(len(op), np.bool_), free, turns)
 
 
-def _innermost(index: ProfileIndex, threads: Threads, number: int) -> tuple[IntArray, IntArray]:
+def has_gil(index: ProfileIndex) -> bool:
+    """Return whether a profile is of a process with Python."""
+    return "python" in index.profile.info.get("versions", {})
+
+
+def innermost_ops(index: ProfileIndex, threads: Threads, number: int) -> tuple[IntArray, IntArray]:
     """Return when which op became the innermost one of a thread."""
     rows = np.flatnonzero(threads.of_ops == number)
     parent = index.tree.parent[rows]

@@ -273,12 +273,8 @@ class WhatIf:
         of runs that were not recorded node by node.
         """
         waits = any(target.waits and factor != 1 for target, factor in changes)
-        host, device = self._host_factors(changes), np.ones(self._pairs + 1)
-        of_activity = np.ones(len(self._duration))
-        for target, factor in changes:
-            if target.on != "host":
-                device[:-1][target.pairs] *= factor
-                of_activity[target.activities] *= factor
+        host = self._host_factors(changes)
+        device, of_activity = self._device_factors(changes)
         if len(self._unrecorded.rows):
             of_runs = self._unrecorded.factors(host[self._of_ops], part)
             host[self._of_ops[self._unrecorded.rows]] = of_runs
@@ -346,6 +342,9 @@ class WhatIf:
         if len(freed.start):
             shared, *_ = self.length(changes, contention=True, left_out=freed)
             found.append(self.length_ns - shared)
+        host = np.append(self._host_factors(changes)[self._of_ops], 1.0)
+        in_turns = self._path.input.python_kernels.in_turns_ns(host, self._kernel_factors(changes))
+        found.append(self.length_ns - max(alone, min(in_turns, self.length_ns)))
         is_known = self.is_known(changes)
         return Savings(
             found[0] if is_known else None,
@@ -388,9 +387,15 @@ class WhatIf:
         return inside & kind & (self._index.tree.nearest_ancestor(inside & ~kind) < 0)
 
     def _freed_on_host(self, changes: list[tuple[Target, float]]) -> HostTime:
-        """Return when threads waited for the processor, which the changed ops used."""
+        """Return when threads waited for the processor, which the changed work used."""
         host = self._host_factors(changes)[self._of_ops]
-        return self._path.input.shared_processor.freed(1 - host)
+        of_threads = self._path.input.shared_processor.freed(1 - host)
+        of_kernels = self._path.input.python_kernels.freed(self._kernel_factors(changes))
+        return HostTime(*map(np.append, of_threads, of_kernels))
+
+    def _kernel_factors(self, changes: list[tuple[Target, float]]) -> Factors:
+        device, of_activity = self._device_factors(changes)
+        return of_activity * device[self._owners.of_activities]
 
     def _host_factors(self, changes: list[tuple[Target, float]]) -> Factors:
         """Return the factor of the host's time of each pair, and of none."""
@@ -399,6 +404,15 @@ class WhatIf:
             if target.on != "device":
                 host[:-1][target.pairs] *= factor
         return host
+
+    def _device_factors(self, changes: list[tuple[Target, float]]) -> tuple[Factors, Factors]:
+        """Return the factor of a device's time of each pair, and of none; and of activities."""
+        device, of_activity = np.ones(self._pairs + 1), np.ones(len(self._duration))
+        for target, factor in changes:
+            if target.on != "host":
+                device[:-1][target.pairs] *= factor
+                of_activity[target.activities] *= factor
+        return device, of_activity
 
     def _freed(self, of_activity: Factors) -> tuple[IntArray, IntArray]:
         """Return the time that kernels lose if others are shorter: of their own, and of delays.
