@@ -27,6 +27,7 @@ from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_functio
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.schema import SLEEP
 from epprof_nb.util.format import duration, plural
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     is_line &= ~_is_imported(index)
     if not is_line.any():
         return
-    own_ns = np.where(is_line, self_host_ns(ops, tree.parent), 0)
+    own_ns = np.where(is_line, self_host_ns(ops, tree.parent) - _waited_ns(index), 0)
     places = index.cached(Places)
     place = places.of_op[:-1]
     by_place = sum_by_group(place, own_ns, places.count)[:-1]
@@ -96,6 +97,21 @@ def _outermost(index: ProfileIndex, rows: IntArray) -> IntArray:
     group = np.full(len(index.tree), MISSING, np.int64)
     group[rows] = 0
     return np.flatnonzero(index.tree.is_outermost(group))
+
+
+def _waited_ns(index: ProfileIndex) -> IntArray:
+    """Return how long each op waited for a thread, or in vain, on other threads than the cell's.
+
+    A worker waits for its next work, and a thread that beats for the end: without the wait, the
+    cell would take as long. The time of a sleep may be that of work that it stands for.
+    """
+    waits = index.profile.tables["thread_waits"]
+    is_other = waits["thread_id"] != index.profile.info.get("thread_id", waits["thread_id"])
+    rows = np.flatnonzero(is_other & ~waits.names("function").equals(SLEEP))
+    start, end = waits["start_ns"][rows], waits["end_ns"][rows]
+    op = index.tree.open_op_at(waits["thread_id"][rows], start)
+    waited: IntArray = sum_by_group(op, np.maximum(end - start, 0), len(index.tree))[:-1]
+    return waited
 
 
 def _is_imported(index: ProfileIndex) -> BoolArray:

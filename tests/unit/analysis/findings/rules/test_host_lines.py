@@ -5,8 +5,9 @@ import pytest
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.data.no_gpu import OF_JOB
+from epprof_nb.data.schema import THREAD_WAITS
 from tests.helpers.planted import MS, US, info, of_kind
-from tests.helpers.tiny import call, kernel, line, op, profile
+from tests.helpers.tiny import call, kernel, line, op, profile, table
 from tests.helpers.training import framework
 
 SOURCE = "import torch\nfor item in items:\n    y = decode(item)\n    z = store(y)\n"
@@ -84,6 +85,25 @@ def test_lines_of_several_threads_have_no_share_of_the_wall_time():
         "Line 3 (`y = decode(item)`) took 270 ms in 3 executions, in 3 threads together."
     )
     assert found.gain_ns == 100 * MS  # at most
+
+
+@pytest.mark.parametrize(
+    ("thread", "function", "named"),
+    [(2, "Condition.wait", 4), (2, "time.sleep", 3), (1, "Condition.wait", 3)],
+)
+def test_waits_of_a_thread_that_beats_are_no_time_of_its_line(thread, function, named):
+    """A thread beats in line 3 while that of the cell works in line 4."""
+    ops = [
+        line(1, 2, 0, MS), line(2, 3, MS, 99 * MS) | {"thread_id": thread},
+        line(3, 4, MS, 70 * MS) | {"thread_id": 3 - thread},
+    ]  # fmt: skip
+    prof = profile(ops, info=info(100 * MS, thread_id=1), sources={"In[1]": SOURCE})
+    prof.tables["thread_waits"] = table(THREAD_WAITS, [
+        {"start_ns": i * MS, "end_ns": (i + 9) * MS, "thread_id": thread, "function": function}
+        for i in range(1, 90, 10)
+    ])  # fmt: skip
+    (found,) = of_kind(prof, "hot line")
+    assert found.text.startswith(f"Line {named} ")
 
 
 def test_the_statement_in_which_the_profile_began_is_none_of_its_lines():
