@@ -14,20 +14,22 @@ from epprof_nb.analysis.critical_path.alike import pieces_of
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.analysis.critical_path.sampled_joins import WAKE_UP_NS
 from epprof_nb.analysis.critical_path.thread_joins import Joins
-from epprof_nb.arrays.intervals import covered_between, union
+from epprof_nb.arrays.intervals import LATEST, covered_between, union
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.critical_path.thread_joins import Intervals
     from epprof_nb.analysis.critical_path.threads import Threads
+    from epprof_nb.arrays.types import IntArray
 
 
 def timer_joins(index: ProfileIndex, threads: Threads) -> Joins:
     """Return the idle time before the end of suspended ops; ``other`` is the op.
 
     It is time without events. Without the time that the work of another thread may have ended, and
-    time in which the thread used a core.
+    time in which the thread used a core. Ops of the same names that were due while the loop did
+    something else have an entry without length.
     """
     suspended = suspended_ops(index) & (threads.of_ops != MISSING)
     ends = np.concatenate([threads.op_end, index.profile.tables["api_calls"]["end_ns"]])
@@ -45,13 +47,32 @@ def timer_joins(index: ProfileIndex, threads: Threads) -> Joins:
         last = np.append(others, MISSING)[np.searchsorted(others, ended, side="right") - 1]
         goes_on &= last < np.maximum(begun, ended - WAKE_UP_NS)
         goes_on &= 2 * covered_between(*_used(index, threads, number), begun, ended) < ended - begun
-        start.append(begun[goes_on])
-        end.append(ended[goes_on])
-        of_thread.append(np.full(np.count_nonzero(goes_on), number))
-        op.append(rows[at[goes_on]])
+        ended_by = rows[at[goes_on]]
+        late, due = _late(index, threads, rows, ended_by)
+        start += [begun[goes_on], due]
+        end += [ended[goes_on], due]
+        op += [ended_by, late]
+        of_thread.append(np.full(len(ended_by) + len(late), number))
     ops, waiting = (np.concatenate(part).astype(np.int32) for part in (op, of_thread))
     none = np.full(len(ops), MISSING, np.int32)
     return Joins(np.concatenate(start), np.concatenate(end), waiting, none, ops)
+
+
+def _late(
+    index: ProfileIndex, threads: Threads, rows: IntArray, ended_by: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return suspended ops that were due while the loop did something else, and since when.
+
+    An op is suspended for at least the shortest time after which an idle loop went on with one of
+    its name.
+    """
+    names = index.profile.tables["ops"].names("name").codes
+    lasted = threads.op_end - threads.op_start
+    shortest = np.full(int(names.max(initial=0)) + 1, LATEST)
+    np.minimum.at(shortest, names[ended_by], lasted[ended_by])
+    others = np.setdiff1d(rows, ended_by)
+    late = others[lasted[others] > shortest[names[others]]]
+    return late, threads.op_start[late] + shortest[names[late]]
 
 
 def _used(index: ProfileIndex, threads: Threads, number: int) -> Intervals:

@@ -67,3 +67,12 @@ def test_code_without_an_op_is_no_idle_time():
     prof.tables["host_samples"] = busy
     prof = type(prof)(prof.tables, prof.info)
     assert saving(prof, "work")[1] == 20
+
+
+def test_timers_that_were_due_while_the_loop_worked_delay_what_follows():
+    """A second coroutine sleeps from 29 on, as long as the first one: until 79, within `late`."""
+    second = {**op(4, "sleep", 29 * MS, 98 * MS, 1, suspended_ns=68 * MS), "duration_ns": MS}
+    late = op(5, "late", 71 * MS, 97 * MS, 1)
+    assert saving(slept(second, late), "late") == (18, 18, 26)
+    # Nothing tells how long an op of another name would have been suspended.
+    assert saving(slept({**second, "name": "read"}, late), "late") == (26, 26, 26)
