@@ -190,12 +190,13 @@ class Sweep {
     int32_t number = in_.op_thread[op];
     if (number < 0) return;
     Thread& thread = threads_[static_cast<size_t>(number)];
-    if (thread.op != static_cast<int32_t>(op)) return;
+    bool is_innermost = thread.op == static_cast<int32_t>(op);
+    int64_t added = in_.op_added ? in_.op_added[op] : 0;
+    if (!is_innermost && !added) return;
     int64_t time = in_.op_end[op];
     advance(static_cast<size_t>(number), time);
-    if (in_.op_added) {
-      for (size_t k = 0; k < K; k++) thread.distance[k] += in_.op_added[op];
-    }
+    for (size_t k = 0; k < K; k++) thread.distance[k] += added;
+    if (!is_innermost) return;
     int32_t parent = in_.op_parent[op];
     // Ops of a damaged file may be their own ancestors.
     for (size_t steps = 0; parent >= 0 && steps < kMaxDepth; steps++) {

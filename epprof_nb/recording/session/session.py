@@ -210,9 +210,7 @@ class Session:
             "join_ns": correlated_ns - recording.closed_ns,
             "decode_ns": sum(r.decode_ns for b in recording.batches for r in b.outputs),
         }
-        tables = {
-            name: rebased(table, recording.opened_ns) for name, table in tables.items()
-        }
+        tables = {name: rebased(table, recording.opened_ns) for name, table in tables.items()}
         texts: dict[str, str] = {}
         if correlated.stacks is not None:
             tables, texts = self._with_stacks(tables, correlated.stacks)

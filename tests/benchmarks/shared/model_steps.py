@@ -49,7 +49,7 @@ def _gpt2_without_attention(d: HostDevice | CudaDevice, scale: Scale) -> None:
     for block in model.transformer.h:
         block.attn.is_left_out = not scale.of("changed")
     # Large enough on a GPU for the device to be the limit: the host's times scatter.
-    batch, length = (32, 16 * round(scale.ms(64))) if kind == "cuda" else (4, round(scale.ms(256)))
+    batch, length = (32, 16 * round(scale.ms(48))) if kind == "cuda" else (4, round(scale.ms(256)))
     tokens = torch.arange(batch * length).reshape(batch, length) % model.config.vocab_size
     with torch.no_grad(), torch.autocast(kind, torch.bfloat16):
         model.transformer(input_ids=tokens.to(kind), use_cache=False).last_hidden_state[:, -1].cpu()

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 import epprof_nb
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.critical_path.what_if import WhatIf
 from epprof_nb.core.stream_threads import stream_thread_name
 from epprof_nb.data.schema import HOST_SAMPLES
 from tests.helpers import tiny
@@ -333,3 +335,19 @@ def test_patterns_also_stand_for_brackets_of_names(name, saved):
         for i, (at, (each, ns)) in enumerate(zip(starts, names.items(), strict=True), 1)
     ]
     assert profile(ops, info=info(1_000)).what_if({name: 0})["saving_ns"].item() == saved
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_a_delay_at_the_end_of_an_op_counts_also_if_a_statement_ends_at_once(row):
+    """As the statement with ``return`` in a ``with`` block does."""
+    ops = [
+        op(1, "In[1]", 0, 100, op_type="cell"),
+        op(2, "outer", 10, 90, 1),
+        op(3, "inner", 20, 90, 2),
+        op(4, "return", 30, 90, 3, op_type="line"),
+    ]
+    replay = WhatIf(ProfileIndex(profile(ops, info=info(100))), "both", "launch")
+    added_ns = np.zeros(4, np.int64)
+    before = replay.length([], contention=False, added_ns=added_ns)[0]
+    added_ns[row] = 7
+    assert replay.length([], contention=False, added_ns=added_ns)[0] == before + 7
