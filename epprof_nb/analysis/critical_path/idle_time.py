@@ -26,6 +26,7 @@ from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.critical_path.alike import Pieces
     from epprof_nb.analysis.critical_path.thread_joins import Intervals
     from epprof_nb.analysis.critical_path.threads import Threads
     from epprof_nb.arrays.types import IntArray
@@ -85,7 +86,11 @@ def _clock_waits(index: ProfileIndex, thread_id: int) -> Intervals:
     """
     table = index.profile.tables["thread_waits"]
     rows = (table["thread_id"] == thread_id) & (table["other_thread_id"] == MISSING)
-    start, end = union(table["start_ns"][rows], table["end_ns"][rows])
+    return _joined(*union(table["start_ns"][rows], table["end_ns"][rows]))
+
+
+def _joined(start: IntArray, end: IntArray) -> Intervals:
+    """Return intervals, in order, with those that have hardly any time between them as one."""
     if not len(start):
         return start, end
     length = end - start
@@ -142,20 +147,28 @@ def idle_joins(
     coincidence.
     """
     own = threads.of_ops == number
-    start, end = idle[number]
     pieces = pieces_of(index, own)
-    kind = np.append(pieces.kind, -1)[np.searchsorted(pieces.start, start, side="right") - 1] + 1
     of_others = threads.op_end[(threads.of_ops != MISSING) & ~own]
     calls = index.profile.tables["api_calls"]["end_ns"][threads.of_calls != number]
     ends = np.sort(np.append(of_others, calls))
+    # A loop that asks for work may do so in an op of its own: its turns are one wait, too.
+    all_idle = idle[number], _joined(*idle[number])
+    found = [_until_work_ends(*times, pieces, ends) for times in all_idle]
+    waiting = union(*(np.concatenate(times) for times in zip(*found, strict=True)))
+    none = np.empty(0, np.int64), np.empty(0, np.int64)
+    waits = dict.fromkeys(threads.numbers.tolist(), none) | {number: waiting}
+    return joins_of_waits(waits, index, threads)
+
+
+def _until_work_ends(start: IntArray, end: IntArray, pieces: Pieces, ends: IntArray) -> Intervals:
+    """Return the idle time that mostly ends with the end of work, of all that follows one event."""
+    kind = np.append(pieces.kind, -1)[np.searchsorted(pieces.start, start, side="right") - 1] + 1
     last = np.append(ends, -MAX_NS)[np.searchsorted(ends, end, side="right") - 1]
     ended = last >= end - (end - start) // _TAIL
     length = (end - start).astype(np.float64)
     share = np.bincount(kind, length * ended) / np.maximum(np.bincount(kind, length), 1)
     use = share[kind] >= _MOSTLY
-    none = np.empty(0, np.int64), np.empty(0, np.int64)
-    waits = dict.fromkeys(threads.numbers.tolist(), none) | {number: (start[use], end[use])}
-    return joins_of_waits(waits, index, threads)
+    return start[use], end[use]
 
 
 def waits_of(idle: dict[int, Intervals]) -> Joins:

@@ -543,7 +543,7 @@ def _matching(names: tuple[str, ...], wanted: str) -> BoolArray:
     stands for them, too.
     """
     found = [name == wanted for name in names]
-    if "*" in wanted or (_PATTERN.search(wanted) and not any(found)):
+    if not any(found) and ("*" in wanted or _PATTERN.search(wanted)):
         literal = wanted.replace("[", "[[]")
         found = [fnmatchcase(name, literal) or fnmatchcase(name, wanted) for name in names]
     return np.array([*found, False], np.bool_)

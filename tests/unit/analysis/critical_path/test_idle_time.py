@@ -125,6 +125,15 @@ def test_sleeps_need_no_samples():
     assert 660 <= high <= 680
 
 
+def test_a_loop_may_ask_for_work_in_an_op_of_its_own():
+    sleeps = [(1, None, at, at + 48, "time.sleep") for at in range(100, 800, 50)]
+    polls = [op(10 + i, "poll", wait[2] - 1, wait[3] + 1, 1) for i, wait in enumerate(sleeps)]
+    prof = sampled([*polls, op(3, "job", 110, 790, thread_id=2)], [], waits=sleeps, every=1_000)
+    low, expected, high = saving(prof, "job")
+    assert (low, expected) == (0, 0)
+    assert 640 <= high <= 680
+
+
 def test_a_sleep_is_no_try_of_a_later_wait():
     """Only the wait depends on the other thread, not the sleep before it."""
     ops = [op(2, "job", 1, 800, thread_id=2)]
