@@ -81,7 +81,8 @@ def _serve() -> tuple[list[str], str, list[str], dict[str, str]]:
 
 
 if __name__ == "__main__":
-    sys.path[0] = ""
+    if not sys.flags.safe_path:  # else it is no folder of a program
+        sys.path[0] = ""
     for name in sys.argv[1:]:
         __import__(name)
     gc.freeze()
@@ -93,7 +94,8 @@ if __name__ == "__main__":
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path[0] = cwd if option == "-m" else ""  # as in a new process
+    if not sys.flags.safe_path:
+        sys.path[0] = cwd if option == "-m" else ""  # as in a new process
     sys.argv = ["-c", *arguments]
     if option == "-m":
         runpy.run_module(name, run_name="__main__", alter_sys=True)
