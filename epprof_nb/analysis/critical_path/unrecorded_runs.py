@@ -48,10 +48,10 @@ class UnrecordedRuns:
         is_known = np.isin(found.session, found.session[found.is_recorded])
         self.has_unknown = not is_known.all()
         is_unrecorded = is_known & ~found.is_recorded
-        self.rows: IntArray = found.row[is_unrecorded]
+        self.rows: IntArray = np.empty(0, np.int64)
         self._runs = found
         self._index = index
-        if not len(self.rows):
+        if not is_unrecorded.any():
             return
         tables, parent = index.profile.tables, index.tree.parent
         ops, calls = tables["ops"], tables["api_calls"]
@@ -66,7 +66,7 @@ class UnrecordedRuns:
         # Other ops, such as ranges in a kernel in Python, are recorded in all runs.
         self._run_of_op = np.where(is_event, run, MISSING)
         self._is_unrecorded = np.zeros(len(ops) + 1, np.bool_)
-        self._is_unrecorded[self.rows] = True
+        self._is_unrecorded[found.row[is_unrecorded]] = True
         around = category.equals("session") & np.append(is_unrecorded, False)[run]
         self.rows = np.flatnonzero(around)
         self._rest_ns = np.maximum(self._by_run(np.where(around, self._own_ns, 0)), 1)
