@@ -29,10 +29,12 @@ class SpscLog {
     return reinterpret_cast<Record*>(chunk->data) + chunk->count.load(std::memory_order_relaxed);
   }
 
-  // Publishes the record that `begin` returned.
+  // Publishes the record that `begin` returned. The memory of later ones is in no cache: it is
+  // fetched now, since the work between two records hides that.
   void commit() {
-    uint32_t count = tail_->count.load(std::memory_order_relaxed);
-    tail_->count.store(count + 1, std::memory_order_release);
+    uint32_t count = tail_->count.load(std::memory_order_relaxed) + 1;
+    tail_->count.store(count, std::memory_order_release);
+    __builtin_prefetch(tail_->data + (count + 1) * sizeof(Record), 1);
   }
 
   // Calls `each(record)` for every record not consumed yet, and releases fully read chunks.

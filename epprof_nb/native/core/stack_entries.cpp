@@ -25,7 +25,7 @@ constexpr uint64_t kIdsPerBlock = 4096;
 
 void set_top(ThreadState* t, uint64_t op) {
   bool changes = t->top_op.load(std::memory_order_relaxed) != op;
-  t->top_op = op;
+  t->top_op.store(op, std::memory_order_release);
   if (changes && logged_thread.load(std::memory_order_relaxed) == t) log_cell_top(op);
 }
 

@@ -37,7 +37,9 @@ class Ring {
     return index >= first_before(end_.load(std::memory_order_relaxed));
   }
   Record& next() const { return (*this)[end_.load(std::memory_order_relaxed)]; }
-  void publish() { end_.fetch_add(1, std::memory_order_release); }
+  void publish() {  // only its thread adds records
+    end_.store(end_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
   void clear() {
     end_ = 0;
     if (records_) madvise(records_, kRing * sizeof(Record), MADV_DONTNEED);
