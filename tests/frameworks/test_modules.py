@@ -66,6 +66,34 @@ def test_a_class_that_assigns_the_call_of_modules_is_recorded(named, values):
         assert [vars(each)["__call__"] for each in (Early, Late)] == calls
 
 
+def test_modules_at_the_addresses_of_freed_ones_have_their_own_paths(values):
+    class Left(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.left = nn.ReLU()
+
+        def forward(self, x):
+            return self.left(x)
+
+    class Right(Left):
+        def __init__(self):
+            nn.Module.__init__(self)
+            self.right = nn.ReLU()
+
+        def forward(self, x):
+            return self.right(x)
+
+    addresses = []
+    with epprof_nb.profile() as prof:
+        for _ in range(10):
+            for model in (Left(), Right()):
+                model(values)
+                addresses.append(id(next(model.children())))
+                del model
+    assert len({*addresses}) < len(addresses)
+    assert names_of(prof, "module") == ["Left", "Left.left", "Right", "Right.right"] * 10
+
+
 def test_a_shared_module_has_one_path_and_several_calls(named, values):
     layer = Layer("shared")
     model = nn.Sequential(layer, nn.ReLU(), layer)

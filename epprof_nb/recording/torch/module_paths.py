@@ -249,20 +249,21 @@ def _entries_of(root: Any) -> tuple[_Entry, ...]:  # noqa: ANN401
 def _paths_below(root: Any, root_path: str) -> list[tuple[str, Any]]:  # noqa: ANN401
     """Return the path of each module of a model, with the module, in the order of the model."""
     paths: list[tuple[str, Any]] = []
-    seen: set[int] = set()
-
-    def visit(module: Any, path: str) -> None:  # noqa: ANN401
-        children = module._modules  # noqa: SLF001 - named_modules() takes three times as long
-        seen.add(id(module))
-        paths.append((path, module))
-        for name, child in children.items():
-            if child is not None and id(child) not in seen:
-                is_wrapped = name in _WRAPPED and _is_of(type(module), _WRAPPERS)
-                visit(child, path if is_wrapped else f"{path}.{name}")
-
     with suppress(*USER_ERRORS):  # the user's class may hold its modules in another way
-        visit(root, root_path)
+        _add_paths(root, root_path, set(), paths)
     return paths or [(root_path, root)]
+
+
+# A nested function that calls itself would be in a reference cycle with the modules, and keep them
+# alive until the next collection.
+def _add_paths(module: Any, path: str, seen: set[int], paths: list[tuple[str, Any]]) -> None:  # noqa: ANN401
+    children = module._modules  # noqa: SLF001 - named_modules() takes three times as long
+    seen.add(id(module))
+    paths.append((path, module))
+    for name, child in children.items():
+        if child is not None and id(child) not in seen:
+            is_wrapped = name in _WRAPPED and _is_of(type(module), _WRAPPERS)
+            _add_paths(child, path if is_wrapped else f"{path}.{name}", seen, paths)
 
 
 @lru_cache(maxsize=1 << 16)
