@@ -890,6 +890,9 @@ def modules_on_outermost(
     Recomputations in a backward pass are left out. None ends this.
     """
 
+def modules_renumbered() -> None:
+    """Look the numbers of modules up again: `known` of a `RecordedModule` has lost entries."""
+
 def module_add(name_id: int, forward: int, recompute: int, backward: int, on_host: bool, /) -> int:
     """Add a module to the log: its name and the kinds of its ops; return its number."""
 

@@ -94,6 +94,26 @@ def test_modules_at_the_addresses_of_freed_ones_have_their_own_paths(values):
     assert names_of(prof, "module") == ["Left", "Left.left", "Right", "Right.right"] * 10
 
 
+def test_keywords_reach_a_recorded_module(named, values):
+    class Scaled(nn.Module):
+        def forward(self, x, *more, factor=1, **others):
+            return x * factor + sum(more) + sum(others.values())
+
+    model = Scaled()
+    named(model=model)
+    with epprof_nb.profile() as prof:
+        results = [
+            model(values), model(values, 1, factor=2), model(x=values, factor=3, other=values),
+            model.__call__(values, 2), nn.Module.__call__(model, values, factor=4),
+        ]  # fmt: skip
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+            model()
+        with pytest.raises(TypeError):
+            nn.Module.__call__()
+    assert [float(result[0, 0]) for result in results] == [1, 3, 4, 3, 4]
+    assert names_of(prof, "module") == ["model"] * 6
+
+
 def test_a_shared_module_has_one_path_and_several_calls(named, values):
     layer = Layer("shared")
     model = nn.Sequential(layer, nn.ReLU(), layer)

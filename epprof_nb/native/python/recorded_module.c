@@ -11,8 +11,17 @@
 #define Py_TPFLAGS_METHOD_DESCRIPTOR (1UL << 17)  // called with the module as the first argument
 #endif
 
+// Vectorcall is part of the limited API since Python 3.12, and the same in 3.11.
+#ifndef Py_TPFLAGS_HAVE_VECTORCALL
+#define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
+PyAPI_FUNC(PyObject*) PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*);
+PyAPI_FUNC(PyObject*) PyVectorcall_Call(PyObject*, PyObject*, PyObject*);
+#endif
+#define ARGUMENTS_OFFSET ((size_t)1 << (8 * sizeof(size_t) - 1))  // PY_VECTORCALL_ARGUMENTS_OFFSET
+
 typedef struct {
   PyObject_HEAD
+  PyObject* (*vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*);
   PyObject* original;
   PyObject* known;         // address of a module -> its number
   PyObject* find;          // module -> the same, or None if its calls are not ops
@@ -22,6 +31,7 @@ typedef struct {
   PyObject* task;          // the same
   PyObject* begin_model;   // module, args, kwargs -> a function of the result, or None
   PyObject* plain;         // types of arguments that hold no KV cache
+  PyTypeObject* last_plain;  // one of them
   PyObject* takes_cache;   // class of a module -> whether it takes a KV cache
   PyObject* attributes;    // __dict__
   int on;
@@ -33,8 +43,34 @@ static _Thread_local int in_model;  // in the call of a model with a KV cache, o
 static _Thread_local int depth;     // recorded calls that this thread is in
 static PyObject* on_outermost;      // args, kwargs of each outermost call; NULL for none
 
+// Modules that were called last, by their addresses: a lookup in dictionaries takes as long as the
+// rest of the record. Entries of an earlier generation are void.
+typedef struct {
+  Recorded* recorded;
+  PyObject* module;
+  PyTypeObject* type;  // `module.__class__ = ...` is allowed
+  uint64_t generation;
+  int64_t number;
+  int takes_cache;  // whether the class may take a KV cache
+} Called;
+enum { CALLED = 1024 };
+static Called called[CALLED];
+static uint64_t generation = 1;
+
+static Called* called_at(const PyObject* module) {
+  uintptr_t address = (uintptr_t)module;
+  return &called[(address >> 4 ^ address >> 14) % CALLED];
+}
+
+static Called* find_called(Recorded* self, PyObject* module) {
+  Called* found = called_at(module);
+  int matches = found->module == module && found->recorded == self &&
+                found->type == Py_TYPE(module) && found->generation == generation;
+  return matches ? found : NULL;
+}
+
 // The number of a module; -1 if its calls are not ops, -2 on failure.
-static int64_t number_of(Recorded* self, PyObject* module) {
+static int64_t look_up(Recorded* self, PyObject* module) {
   PyObject* key = PyLong_FromVoidPtr(module);
   if (!key) return -2;
   PyObject* value = PyDict_GetItemWithError(self->known, key);
@@ -46,6 +82,15 @@ static int64_t number_of(Recorded* self, PyObject* module) {
   int64_t number = value == Py_None ? -1 : PyLong_AsLongLong(value);
   Py_DECREF(value);
   return number == -1 && PyErr_Occurred() ? -2 : number;
+}
+
+static int64_t number_of(Recorded* self, PyObject* module) {
+  Called* found = find_called(self, module);
+  if (found) return found->number;
+  int64_t number = look_up(self, module);
+  if (number < 0) return number;
+  *called_at(module) = (Called){self, module, Py_TYPE(module), generation, number, 1};
+  return number;
 }
 
 static int64_t call_for_number(PyObject* function) {  // -2 on failure
@@ -79,6 +124,10 @@ static int is_compiling(Recorded* self) {  // -1 on failure
 }
 
 static void end_call(Recorded* self, epprof_module_call call) {
+  if (self->next_number == Py_None) {  // no Python code runs
+    epprof_module_end(call, epprof_next_number());
+    return;
+  }
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   int64_t number = next_number(self);
@@ -97,35 +146,69 @@ static int cleared(void) {
   return 0;
 }
 
-// Whether an argument may hold a KV cache; -1 on failure. An unknown class takes one.
-static int may_be_model(Recorded* self, PyObject* module, PyObject* args, PyObject* kwargs) {
-  PyObject* takes = PyDict_GetItemWithError(self->takes_cache, (PyObject*)Py_TYPE(module));
-  if (!takes && PyErr_Occurred()) return cleared();
-  if (takes != Py_False) return 1;
-  int is_plain = 1;
-  Py_ssize_t count = PyTuple_Size(args);
-  for (Py_ssize_t i = 1; i < count && is_plain == 1; i++) {
-    is_plain = PySet_Contains(self->plain, (PyObject*)Py_TYPE(PyTuple_GetItem(args, i)));
+// The arguments of a call, as in the vectorcall protocol: the values of the keywords follow the
+// positional ones.
+typedef struct {
+  PyObject* const* values;
+  Py_ssize_t positional;
+  PyObject* keywords;  // a tuple of names, or NULL
+} Arguments;
+
+static Py_ssize_t count_of(const Arguments* given) {
+  return given->positional + (given->keywords ? PyTuple_Size(given->keywords) : 0);
+}
+
+// function(tuple of positional arguments, dictionary of the others or None), after `first`, which
+// may be NULL.
+static PyObject* call_with(PyObject* function, PyObject* first, const Arguments* given) {
+  PyObject* args = PyTuple_New(given->positional);
+  if (!args) return NULL;
+  for (Py_ssize_t i = 0; i < given->positional; i++) {
+    Py_INCREF(given->values[i]);
+    PyTuple_SetItem(args, i, given->values[i]);
   }
-  Py_ssize_t position = 0;
-  PyObject *name, *value;
-  while (kwargs && is_plain == 1 && PyDict_Next(kwargs, &position, &name, &value)) {
-    is_plain = PySet_Contains(self->plain, (PyObject*)Py_TYPE(value));
+  Py_ssize_t count = count_of(given);
+  PyObject* kwargs = count > given->positional ? PyDict_New() : Py_NewRef(Py_None);
+  int failed = !kwargs;
+  for (Py_ssize_t i = given->positional; i < count && !failed; i++) {
+    PyObject* name = PyTuple_GetItem(given->keywords, i - given->positional);
+    failed = PyDict_SetItem(kwargs, name, given->values[i]) < 0;
+  }
+  PyObject* result = NULL;
+  if (!failed && first) result = PyObject_CallFunctionObjArgs(function, first, args, kwargs, NULL);
+  if (!failed && !first) result = PyObject_CallFunctionObjArgs(function, args, kwargs, NULL);
+  Py_XDECREF(kwargs);
+  Py_DECREF(args);
+  return result;
+}
+
+// Whether an argument may hold a KV cache; -1 on failure. An unknown class takes one.
+static int may_be_model(Recorded* self, const Arguments* given) {
+  PyObject* module = given->values[0];
+  Called* found = find_called(self, module);
+  if (!found || found->takes_cache) {
+    PyObject* takes = PyDict_GetItemWithError(self->takes_cache, (PyObject*)Py_TYPE(module));
+    if (!takes && PyErr_Occurred()) return cleared();
+    if (takes != Py_False) return 1;
+    if (found) found->takes_cache = 0;
+  }
+  int is_plain = 1;
+  Py_ssize_t count = count_of(given);
+  for (Py_ssize_t i = 1; i < count && is_plain == 1; i++) {
+    PyTypeObject* type = Py_TYPE(given->values[i]);
+    if (type == self->last_plain) continue;
+    is_plain = PySet_Contains(self->plain, (PyObject*)type);
+    if (is_plain == 1) self->last_plain = type;
   }
   if (is_plain < 0) is_plain = cleared();
   return is_plain < 0 ? -1 : !is_plain;
 }
 
 // The function to call with the result of a model with a KV cache; None for other modules.
-static PyObject* begin_model(Recorded* self, PyObject* module, PyObject* args, PyObject* kwargs) {
-  int may_be = may_be_model(self, module, args, kwargs);
+static PyObject* begin_model(Recorded* self, const Arguments* given) {
+  int may_be = may_be_model(self, given);
   if (may_be < 0) return NULL;
-  if (may_be) {
-    return PyObject_CallFunctionObjArgs(self->begin_model, module, args, kwargs ? kwargs : Py_None,
-                                        NULL);
-  }
-  Py_INCREF(Py_None);
-  return Py_None;
+  return may_be ? call_with(self->begin_model, given->values[0], given) : Py_NewRef(Py_None);
 }
 
 // Returns the result, or NULL if the call failed or Ctrl-C arrived.
@@ -143,39 +226,42 @@ static PyObject* end_model(PyObject* self, PyObject* end, PyObject* result) {
   return result;
 }
 
-static void tell_outermost(PyObject* args, PyObject* kwargs) {
+static void tell_outermost(const Arguments* given) {
   PyObject* function = on_outermost;
   if (!function) return;
   Py_INCREF(function);  // it may be replaced during the call
-  PyObject* done = PyObject_CallFunctionObjArgs(function, args, kwargs ? kwargs : Py_None, NULL);
+  PyObject* done = call_with(function, NULL, given);
   if (!done) PyErr_WriteUnraisable(function);
   Py_XDECREF(done);
   Py_DECREF(function);
 }
 
-static PyObject* recorded_call(PyObject* object, PyObject* args, PyObject* kwargs) {
+static PyObject* recorded_call(PyObject* object, PyObject* const* values, size_t count,
+                               PyObject* keywords) {
   Recorded* self = (Recorded*)object;
-  PyObject* module = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : NULL;
-  if (!self->on || !module) return PyObject_Call(self->original, args, kwargs);
+  Arguments given = {values, (Py_ssize_t)(count & ~ARGUMENTS_OFFSET), keywords};
+  if (!self->on || !given.positional) {
+    return PyObject_Vectorcall(self->original, values, count, keywords);
+  }
   int compiles = is_compiling(self);
   if (compiles < 0) return NULL;
-  int64_t number = compiles ? -1 : number_of(self, module);
+  int64_t number = compiles ? -1 : number_of(self, values[0]);
   if (number == -2) return NULL;
-  if (number == -1) return PyObject_Call(self->original, args, kwargs);
+  if (number == -1) return PyObject_Vectorcall(self->original, values, count, keywords);
   int64_t begin = next_number(self);
   int in_pass = begin == -2 ? -1 : is_in_pass(self);
   if (in_pass < 0) return NULL;
   PyObject* end = NULL;
   if (!in_model && !in_pass) {
-    end = begin_model(self, module, args, kwargs);
+    end = begin_model(self, &given);
     if (!end) return NULL;
     in_model = end != Py_None;
   }
-  if (!depth && !in_pass) tell_outermost(args, kwargs);
+  if (!depth && !in_pass) tell_outermost(&given);
   see_greenlet();
   epprof_module_call call = epprof_module_begin((uint32_t)number, (uint64_t)begin, in_pass);
   depth++;
-  PyObject* result = PyObject_Call(self->original, args, kwargs);
+  PyObject* result = PyObject_Vectorcall(self->original, values, count, keywords);
   depth--;
   end_call(self, call);
   if (end) {
@@ -225,7 +311,10 @@ static int recorded_init(PyObject* object, PyObject* args, PyObject* kwargs) {
     *places[i] = values[i];
     Py_XDECREF(old);
   }
+  self->last_plain = NULL;
+  self->vectorcall = recorded_call;
   self->on = 1;
+  generation++;  // another one may have been at this address
   return 0;
 }
 
@@ -277,6 +366,7 @@ static PyMethodDef methods[] = {
 
 static PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(Recorded, attributes), READONLY, NULL},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Recorded, vectorcall), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -286,7 +376,7 @@ static PyGetSetDef getters[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_init, recorded_init}, {Py_tp_call, recorded_call}, {Py_tp_descr_get, bind},
+    {Py_tp_init, recorded_init}, {Py_tp_call, PyVectorcall_Call}, {Py_tp_descr_get, bind},
     {Py_tp_traverse, traverse},  {Py_tp_clear, clear},        {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},    {Py_tp_members, members},    {Py_tp_getset, getters},
     {0, NULL},
@@ -295,7 +385,8 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
     .name = "epprof_nb._native.RecordedModule",
     .basicsize = sizeof(Recorded),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR |
+             Py_TPFLAGS_HAVE_VECTORCALL,
     .slots = slots,
 };
 
@@ -307,8 +398,14 @@ static PyObject* modules_on_outermost(PyObject* Py_UNUSED(m), PyObject* function
   Py_RETURN_NONE;
 }
 
+static PyObject* modules_renumbered(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(unused)) {
+  generation++;
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"modules_on_outermost", modules_on_outermost, METH_O, NULL},
+    {"modules_renumbered", modules_renumbered, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -93,6 +93,7 @@ class ModulePaths:
         if self._is_kept():
             self.known.clear()  # others that the last session has found
             self.known.update(self._kept_numbers)
+            _native.modules_renumbered()
             self._scans.clear()
             self._outermost.clear()
             return
@@ -139,6 +140,7 @@ class ModulePaths:
             self._outermost, self._kept, self._kept_numbers,
         ):  # fmt: skip
             found.clear()
+        _native.modules_renumbered()
 
     def _is_kept(self) -> bool:
         """Return whether the models of the kept paths consist of the same modules."""
@@ -210,6 +212,7 @@ class ModulePaths:
     def _forget(self, reference: _Reference) -> None:
         for entries in (self.known, self._described, self._references, self._kept_numbers):
             entries.pop(reference.key, None)
+        _native.modules_renumbered()
 
 
 class _Reference(weakref.ref[Any]):
