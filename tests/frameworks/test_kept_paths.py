@@ -186,7 +186,8 @@ def test_the_parameters_of_a_forward_pass_are_read_before_its_first_call(model, 
     read = []
 
     def counted(forward):
-        read.append(forward)
+        if forward.__name__ == "forward":  # others may read theirs, such as Dask's
+            read.append(forward)
         return signature(forward)
 
     signature = cached_calls.inspect.signature
