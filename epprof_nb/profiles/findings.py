@@ -81,13 +81,14 @@ class Findings(ProfileData):
         return evidence_frame(index_of(self), insight)
 
     @with_columns("gaps")
-    def gaps(self, min_ns: int = 1_000_000) -> pd.DataFrame:
+    def gaps(self, min_ns: int | None = None) -> pd.DataFrame:
         """Idle intervals of each device, and the op that the host ran meanwhile.
 
         Parameters
         ----------
         min_ns
-            Shortest interval, nanoseconds. With 0 the intervals add up to the idle time.
+            Shortest interval, nanoseconds; None for that of the summary, 1 ms. With 0 the intervals
+            add up to the idle time.
 
         Returns
         -------
@@ -101,9 +102,9 @@ class Findings(ProfileData):
           position  line
         0   before     1
         """
-        from epprof_nb.analysis.utilisation.idle_gaps import gap_table
+        from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS, gap_table
 
-        return table_frame(self, "gaps", gap_table, min_ns)
+        return table_frame(self, "gaps", gap_table, IDLE_GAP_NS if min_ns is None else min_ns)
 
     @property
     @with_columns("host_samples")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 IDLE_GAP_NS = 1_000_000
-"""Shortest idle gap that the summary counts and the findings consider."""
+"""Shortest idle gap that the summary counts, and that `Profile.gaps` returns by default."""
 
 
 def busy_intervals(profile: ProfileData, device_id: int | None = None) -> tuple[IntArray, IntArray]:

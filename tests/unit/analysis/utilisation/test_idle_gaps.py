@@ -84,6 +84,11 @@ def test_short_gaps_are_left_out():
     assert len(two_devices().gaps()) == 0
 
 
+def test_the_shortest_gap_is_that_of_the_summary(monkeypatch):
+    monkeypatch.setattr("epprof_nb.analysis.utilisation.idle_gaps.IDLE_GAP_NS", 101)
+    assert two_devices().gaps()["duration_ns"].tolist() == [590, 280, 580]
+
+
 def host(**more):
     """Line 1 launches, line 2 waits, line 3 launches again; a range is open in line 2."""
     return profile(
