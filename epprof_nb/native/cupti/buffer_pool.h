@@ -14,8 +14,8 @@
 namespace epprof {
 
 // A bounded pool of equal buffers, whose bytes are zero. `configure` sets their size and number,
-// which recording/cupti/recorder.py chooses; before it, there are none. The pool reserves its
-// address space when the first one is requested.
+// which recording/cupti/buffers.py decides; before it, there are none. The pool reserves its address
+// space when the first one is requested.
 //
 // CUPTI writes records on the threads that launch, where a page fault takes as long as a launch on
 // some virtual machines. So a buffer keeps its first pages, even if a flush returns it half empty.

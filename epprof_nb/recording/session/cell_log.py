@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 
 _IDLE = 8
-"""An idle thread uses at most 1 / `_IDLE` of the time, as in core/launch_log.cpp."""
+"""An idle thread uses at most 1 / `_IDLE` of the time, as in `native/core/cell_thread_wait.h`."""
 _FALLING_ASLEEP_NS = 50_000
 """CPU time that a thread may use to begin or end a wait, while another thread makes calls."""
 
