@@ -17,7 +17,7 @@ from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data import ort_runs
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.onnxruntime import choice_of_runs, run_log, sessions
-from epprof_nb.recording.onnxruntime.event_tree import EventTree
+from epprof_nb.recording.onnxruntime.event_nesting import EventNesting
 from epprof_nb.recording.onnxruntime.learned_nodes import has_subgraphs
 from epprof_nb.util.format import plural, three_digits
 
@@ -198,7 +198,7 @@ def _always_recorded(ops: Table, info: dict[str, Any]) -> Iterator[str]:
         elif observed.uses_pool_threads and accelerated:
             reason = "they run on the threads of a pool (ORT_PARALLEL)"
         elif accelerated and has_subgraphs(
-            ops, EventTree(ops), np.flatnonzero(ops["session"] == observed.number)
+            ops, EventNesting(ops), np.flatnonzero(ops["session"] == observed.number)
         ):
             reason = "its model has subgraphs, and equal launches may come from different nodes"
         elif accelerated and _learns_nothing(ops, observed.number):

@@ -14,7 +14,7 @@ from epprof_nb.recording.onnxruntime.launch_sequences import RUN
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
-    from epprof_nb.recording.onnxruntime.event_tree import EventTree
+    from epprof_nb.recording.onnxruntime.event_nesting import EventNesting
     from epprof_nb.recording.onnxruntime.launch_sequences import LaunchSequence
 
 
@@ -40,7 +40,7 @@ class IdentifiedNodes:
 
 def identified_nodes(
     ops: Table,
-    tree: EventTree,
+    nesting: EventNesting,
     sequence: LaunchSequence,
     *,
     run_rows: IntArray,
@@ -52,7 +52,7 @@ def identified_nodes(
 
     Parameters
     ----------
-    ops, tree
+    ops, nesting
         The ops of the recording.
     sequence
         The launches with their nodes.
@@ -68,10 +68,12 @@ def identified_nodes(
     first = _native.reserve_op_ids(max(shape[0] * shape[1], 1))
     op_ids = (first + np.arange(shape[0] * shape[1], dtype=np.int64)).reshape(shape)
     node = np.concatenate([op_ids, runs["op_id"][:, None]], axis=1)[:, sequence.op]
-    adopted, adopted_by = _adopted(launch_rows, np.where(sequence.op == RUN, MISSING, node), tree)
+    adopted, adopted_by = _adopted(
+        launch_rows, np.where(sequence.op == RUN, MISSING, node), nesting
+    )
     if len(adopted):
         # The launches stay with the op that their library opened inside the node.
-        outer = tree.outermost[launch_rows]
+        outer = nesting.outermost[launch_rows]
         inside = np.isin(outer, adopted)
         node = np.where(inside, ops["op_id"][launch_rows], node)
         known = inside & (call_start != MISSING)
@@ -81,11 +83,13 @@ def identified_nodes(
     return IdentifiedNodes(node, sequence.table(op_ids, runs, start, end), adopted, adopted_by)
 
 
-def _adopted(launch_rows: IntArray, node: IntArray, tree: EventTree) -> tuple[IntArray, IntArray]:
+def _adopted(
+    launch_rows: IntArray, node: IntArray, nesting: EventNesting
+) -> tuple[IntArray, IntArray]:
     """Return the rows of other libraries' ops whose launches belong to one node, and its id."""
     rows, nodes = launch_rows.ravel(), node.ravel()
-    inside = ~tree.is_event[rows]
-    outer, nodes = tree.outermost[rows[inside]], nodes[inside]
+    inside = ~nesting.is_event[rows]
+    outer, nodes = nesting.outermost[rows[inside]], nodes[inside]
     order = np.argsort(outer, kind="stable")
     adopted, first = np.unique(outer[order], return_index=True)
     if not len(adopted):

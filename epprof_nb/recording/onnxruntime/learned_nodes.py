@@ -21,7 +21,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import concat
 from epprof_nb.recording.onnxruntime import run_log
-from epprof_nb.recording.onnxruntime.event_tree import EventTree
+from epprof_nb.recording.onnxruntime.event_nesting import EventNesting
 from epprof_nb.recording.onnxruntime.launch_sequences import (
     KINDS,
     packed_launches,
@@ -76,8 +76,8 @@ def identify_nodes(
     logged = run_log.logged_runs()
     if not logged:
         return None
-    tree = EventTree(ops)
-    runs = _runs(logged, ops, tree, activities)
+    nesting = EventNesting(ops)
+    runs = _runs(logged, ops, nesting, activities)
     if not runs:
         return None
     states: dict[int, str | None] = {run.row: None for run in runs}
@@ -88,7 +88,7 @@ def identify_nodes(
     sequences = _known_sequences(runs)
     for run in runs:
         if run.logged.recorded:
-            _learn(run, ops, tree, sequences)
+            _learn(run, ops, nesting, sequences)
     added = []
     same: dict[_Key, list[_Run]] = {}
     for run in runs:
@@ -100,7 +100,7 @@ def identify_nodes(
         rows = np.array([run.launches for run in group])
         nodes = identified_nodes(
             ops,
-            tree,
+            nesting,
             sequences[key],
             run_rows=np.array([run.row for run in group], np.int64),
             launch_rows=np.array([run.launch_rows for run in group]),
@@ -119,7 +119,7 @@ def identify_nodes(
 
 
 def _runs(
-    logged: dict[int, LoggedRun], ops: Table, tree: EventTree, activities: Table
+    logged: dict[int, LoggedRun], ops: Table, nesting: EventNesting, activities: Table
 ) -> list[_Run]:
     """Return the logged runs among the ops, with their launches in the order of the calls."""
     ids = ops["op_id"]
@@ -132,7 +132,7 @@ def _runs(
     number = np.full(int(ops["run_id"].max()) + 2, MISSING, np.int64)
     number[ops["run_id"][run_rows]] = np.arange(len(run_rows))
     run_of_op = number[ops["run_id"]]
-    of_op = np.flatnonzero((run_of_op >= 0) & tree.is_event)
+    of_op = np.flatnonzero((run_of_op >= 0) & nesting.is_event)
     of_op = of_op[ids[of_op] != ids[run_rows][run_of_op[of_op]]]
     of_op = of_op[np.argsort(run_of_op[of_op], kind="stable")]
 
@@ -185,17 +185,19 @@ def _known_sequences(runs: list[_Run]) -> dict[_Key, LaunchSequence]:
     }
 
 
-def _learn(run: _Run, ops: Table, tree: EventTree, sequences: dict[_Key, LaunchSequence]) -> None:
+def _learn(
+    run: _Run, ops: Table, nesting: EventNesting, sequences: dict[_Key, LaunchSequence]
+) -> None:
     history = run.logged.history
     if history is None or run.logged.failed or not run.is_exact or not len(run.launches):
         return
-    if has_subgraphs(ops, tree, run.op_rows):
+    if has_subgraphs(ops, nesting, run.op_rows):
         history.may_learn = False
     if not history.may_learn:
         return
     run_op = int(ops["op_id"][run.row])
-    launch_events = ops["op_id"][tree.event[run.launch_rows]]
-    sequence = sequence_of(ops, run.op_rows, tree.parent[run.op_rows], run_op, launch_events)
+    launch_events = ops["op_id"][nesting.event[run.launch_rows]]
+    sequence = sequence_of(ops, run.op_rows, nesting.parent[run.op_rows], run_op, launch_events)
     if sequence is None:
         return
     if history.any_size:
@@ -219,11 +221,11 @@ def _add_mismatched(runs: Iterable[_Run]) -> None:
         history.add_mismatched(of_history)
 
 
-def has_subgraphs(ops: Table, tree: EventTree, rows: IntArray) -> bool:
+def has_subgraphs(ops: Table, nesting: EventNesting, rows: IntArray) -> bool:
     """Whether one of these ops is an event of ONNX Runtime inside a node."""
-    rows = rows[tree.is_event[rows]]
+    rows = rows[nesting.is_event[rows]]
     is_node = ops.names("category").equals("node")[rows]
-    inside = IdIndex(ops["op_id"][rows[is_node]]).rows(tree.parent[rows])
+    inside = IdIndex(ops["op_id"][rows[is_node]]).rows(nesting.parent[rows])
     return bool((inside >= 0).any())
 
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime's events among the ops, for learned nodes and for notes.
+"""Nesting of ONNX Runtime's events among the ops, for learned nodes and for notes.
 
 A library that a node calls may open its own ops inside: CUB does so with NVTX ranges. The op of a
 launch is decided in `native/ort/node_events.cpp`.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 
-class EventTree:
+class EventNesting:
     """The nesting of ONNX Runtime's events.
 
     Parameters
