@@ -1,13 +1,13 @@
-"""Ops of the backward pass: the module whose forward pass created the nodes that run.
+"""Wrapper of PyTorch's autograd engine: an op per backward pass, and how it finds modules' ops.
 
 The nodes of a graph run in descending order of their numbers, so the nodes of one module call are
 consecutive. Their op stays open until the next module's nodes begin. Sums of gradients run after
 the node that produced them. Nodes that accumulate gradients have no number and also follow that
 node.
 
-`native/torch/calls_of_nodes.cpp` decides to which call a node belongs. On a GPU, the native core
-reads the running node of a thread when the thread calls a CUDA function. Elsewhere, a hook before
-the first of a module's nodes opens the op.
+On a GPU, the native core reads the running node of a thread when the thread calls a CUDA function.
+Elsewhere, a hook before the first of a module's nodes opens the op.
+`native/torch/calls_of_nodes.cpp` decides to which call a node belongs.
 """
 
 from __future__ import annotations
