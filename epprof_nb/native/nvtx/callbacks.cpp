@@ -1,9 +1,9 @@
 #include "nvtx/callbacks.h"
 
 #include "core/string_table.h"
-#include "nvtx/jax_xla.h"
 #include "nvtx/ranges.h"
 #include "nvtx/torch_operators.h"
+#include "nvtx/xla_compiler_ranges.h"
 
 namespace epprof::nvtx {
 namespace {

@@ -1,4 +1,4 @@
-#include "nvtx/jax_xla.h"
+#include "nvtx/xla_compiler_ranges.h"
 
 #include <atomic>
 #include <string_view>
