@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "core/fork.h"
 #include "core/launch_log.h"
-#include "samples/intervals.h"
+#include "samples/sampling_interval.h"
 
 namespace epprof {
 

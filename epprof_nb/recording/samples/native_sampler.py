@@ -1,6 +1,6 @@
 """Start, stop and results of the native core's thread that samples the host's Python code.
 
-`native/samples/intervals.h` has the intervals; `sampler.cpp` beside it chooses the threads.
+`native/samples/sampling_interval.h` has the intervals; `sampler.cpp` beside it chooses the threads.
 """
 
 from __future__ import annotations
