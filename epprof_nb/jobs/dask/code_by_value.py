@@ -22,7 +22,7 @@ from epprof_nb.files.dataset.part import read_columns, read_manifest, replace_st
 from epprof_nb.jobs.killed import complete_killed
 from epprof_nb.jobs.process_part import part_folders
 from epprof_nb.recording.code_texts import CodeTexts, merged_texts
-from epprof_nb.recording.session.stack_code import shown_cell
+from epprof_nb.recording.stacks.shown_stacks import shown_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -25,8 +25,8 @@ from epprof_nb.recording.session.graph_node_registry import GraphNodeRegistry
 from epprof_nb.recording.session.profile_info import build_info
 from epprof_nb.recording.session.recording import Batch, Recording
 from epprof_nb.recording.session.session import rebased
-from epprof_nb.recording.session.stack_code import stack_code
 from epprof_nb.recording.session.thread_names import ThreadNames
+from epprof_nb.recording.stacks.shown_stacks import shown_stacks
 from epprof_nb.recording.statements.statement_registry import STATEMENT, Cell, Statement, register
 
 if TYPE_CHECKING:
@@ -170,9 +170,9 @@ class KilledRecording:
         tables = {name: rebased(table, self.begin_ns) for name, table in correlated.tables.items()}
         texts: dict[str, str] = {}
         if correlated.stacks is not None:
-            code = stack_code(correlated.stacks, options)
-            tables = with_stack_rows({**tables, "stacks": code.table}, code.row)
-            texts = code.texts
+            shown = shown_stacks(correlated.stacks, options)
+            tables = with_stack_rows({**tables, "stacks": shown.table}, shown.row)
+            texts = shown.texts
         return ProfileData(tables, info, merged_texts(texts, {}))
 
     def _notes(self) -> list[str]:

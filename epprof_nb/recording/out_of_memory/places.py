@@ -15,7 +15,7 @@ from epprof_nb.core.options import Options
 from epprof_nb.data.out_of_memory import Place
 from epprof_nb.recording.out_of_memory.own_attributes import dict_of
 from epprof_nb.recording.ranges.range_sources import shown_file
-from epprof_nb.recording.session.stack_code import absolute, owner_of_files
+from epprof_nb.recording.stacks.shown_stacks import absolute, owner_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -26,9 +26,9 @@ from epprof_nb.recording.session.correlate import correlate
 from epprof_nb.recording.session.profile_info import build_info
 from epprof_nb.recording.session.recording import Recording, Subscription
 from epprof_nb.recording.session.service import device_state, service
-from epprof_nb.recording.session.stack_code import absolute, stack_code
 from epprof_nb.recording.session.thread_waits import waits_until
 from epprof_nb.recording.session.time_limit import TimeLimit
+from epprof_nb.recording.stacks.shown_stacks import absolute, shown_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -243,8 +243,8 @@ class Session:
             path = absolute(main)
             is_cell = self._cell is not None and Path(path).name == self._script
             script = (path, str(self._cell) if is_cell else path)
-        code = stack_code(stacks, self.options, script=script, known=self._sources)
-        return with_stack_rows({**tables, "stacks": code.table}, code.row), code.texts
+        shown = shown_stacks(stacks, self.options, script=script, known=self._sources)
+        return with_stack_rows({**tables, "stacks": shown.table}, shown.row), shown.texts
 
     def batches_since(self, index: int) -> list[Batch] | None:
         """Return the batches recorded so far, from `index` on; None once recording has ended."""

@@ -64,8 +64,9 @@ SUBFOLDERS = {
     "jobs": (("running",), ("dask",)),
     "files": (("epprof", "exporters", "readers", "redaction"), ("dataset",)),
     "recording": (
-        ("cupti", "host", "onnxruntime", "process_end", "ranges", "stacks", "statements"),
-        ("frameworks", "samples"),
+        ("cupti", "host", "onnxruntime", "process_end", "ranges", "statements"),
+        ("frameworks", "stacks"),
+        ("samples",),
         ("dask", "nvtx", "torch"),
         ("jax", "memory"),
         ("session",),

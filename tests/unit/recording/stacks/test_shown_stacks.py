@@ -16,8 +16,8 @@ import pytest
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.core.options import Options
-from epprof_nb.recording.session.stack_code import owner_of_files, stack_code
 from epprof_nb.recording.stacks import availability
+from epprof_nb.recording.stacks.shown_stacks import owner_of_files, shown_stacks
 from tests.helpers.walked_stacks import Walker
 
 needs_stacks = pytest.mark.skipif(
@@ -47,9 +47,9 @@ def printed_by(program, folder):
     return ast.literal_eval(subprocess.check_output(command, cwd=folder, text=True))
 
 
-def frames_of(code, stack):
-    table = code.table.to_frame()
-    at, found = int(code.row[stack]), []
+def frames_of(shown, stack):
+    table = shown.table.to_frame()
+    at, found = int(shown.row[stack]), []
     while at >= 0:
         row = table.loc[at]
         found.append((row["file"], row["function"], row["line"], row["owner"]))
@@ -62,22 +62,22 @@ def test_own_functions_have_their_line_and_text(home):
     run(home / "model.py", LAUNCH + "\nstack = launch(walk)\n", walk=walker.walk)
     own = run(home / "trainer.py", LAUNCH, walk=None)
     stack = own["launch"](walker.walk)
-    code = stack_code(walker.stacks(), Options())
-    assert frames_of(code, stack)[0] == (str(home / "trainer.py"), "launch", 3, "own")
-    assert frames_of(code, stack)[1][0] == __file__
-    text = code.texts[str(home / "trainer.py")].splitlines()
+    shown = shown_stacks(walker.stacks(), Options())
+    assert frames_of(shown, stack)[0] == (str(home / "trainer.py"), "launch", 3, "own")
+    assert frames_of(shown, stack)[1][0] == __file__
+    text = shown.texts[str(home / "trainer.py")].splitlines()
     assert text == LAUNCH.splitlines()[:3]
-    assert code.texts[str(home / "model.py")] == (LAUNCH + "\nstack = launch(walk)")
+    assert shown.texts[str(home / "model.py")] == (LAUNCH + "\nstack = launch(walk)")
 
 
 def test_a_library_in_the_working_directory_is_no_code_of_the_user(home):
     path = home / ".venv" / "lib" / "site-packages" / "nn.py"
     walker = Walker()
     stack = run(path, LAUNCH)["launch"](walker.walk)
-    code = stack_code(walker.stacks(), Options())
-    assert frames_of(code, stack)[0][3] == "library"
-    assert str(path) not in code.texts
-    chosen = stack_code(walker.stacks(), Options(own=(str(path.parent),)))
+    shown = shown_stacks(walker.stacks(), Options())
+    assert frames_of(shown, stack)[0][3] == "library"
+    assert str(path) not in shown.texts
+    chosen = shown_stacks(walker.stacks(), Options(own=(str(path.parent),)))
     assert frames_of(chosen, stack)[0][3] == "own"
     assert str(path) in chosen.texts
 
@@ -90,10 +90,10 @@ def test_what_runs_the_users_code_is_left_out_and_so_is_what_calls_that():
     cell = ("/tmp/ipykernel_1/2.py", "<module>", 2, 1)
     stack = walker.add([*start, cell, loop, ("/x/site-packages/torch/nn.py", "f", 3, 1)])
     idle = walker.add([loop, ("/usr/lib/python3.11/queue.py", "get", 4, 1)])
-    code = stack_code(walker.stacks(), Options())
-    names = [(function, owner) for _, function, _, owner in frames_of(code, stack)]
+    shown = shown_stacks(walker.stacks(), Options())
+    names = [(function, owner) for _, function, _, owner in frames_of(shown, stack)]
     assert names == [("f", "library"), ("run_forever", "library"), ("<module>", "cell")]
-    assert [function for _, function, _, _ in frames_of(code, idle)] == ["get", "run_forever"]
+    assert [function for _, function, _, _ in frames_of(shown, idle)] == ["get", "run_forever"]
 
 
 PROGRAM = """\
@@ -132,12 +132,12 @@ def test_a_cell_has_its_name_and_the_text_that_it_had():
     walker = Walker()
     stack = walker.add([(name, "train", 3, 2)])
     try:
-        code = stack_code(walker.stacks(), Options())
-        known = stack_code(walker.stacks(), Options(), known={"In[7]": source})
+        shown = shown_stacks(walker.stacks(), Options())
+        known = shown_stacks(walker.stacks(), Options(), known={"In[7]": source})
     finally:
         del linecache.cache[name]
-    assert frames_of(code, stack) == [("In[7]", "train", 3, "cell")]
-    assert code.texts == {"In[7]": source.rstrip("\n")}
+    assert frames_of(shown, stack) == [("In[7]", "train", 3, "cell")]
+    assert shown.texts == {"In[7]": source.rstrip("\n")}
     assert known.texts == {}
 
 
@@ -145,8 +145,8 @@ def test_the_script_has_the_name_of_its_cell(home):
     walker = Walker()
     stack = run(home / "sub" / "train.py", LAUNCH)["launch"](walker.walk)
     path = str(home / "sub" / "train.py")
-    code = stack_code(walker.stacks(), Options(), script=(path, "train.py"))
-    assert frames_of(code, stack)[0][0] == "train.py"
+    shown = shown_stacks(walker.stacks(), Options(), script=(path, "train.py"))
+    assert frames_of(shown, stack)[0][0] == "train.py"
     other = home / "other"
     other.mkdir()
     beside = str(home / "sub" / "beside.py")
@@ -175,8 +175,8 @@ def test_the_caller_of_the_user_is_kept_although_the_user_calls_machinery(home):
     launch = (operations.__file__, "launch", 7, 1)
     stack = walker.add([thread, (str(home / "a.py"), "work", 3, 1), launch])
     other = walker.add([(queue.__file__, "get", 2, 1), launch, (str(home / "a.py"), "work", 3, 1)])
-    code = stack_code(walker.stacks(), Options())
-    found = [[frame[1] for frame in frames_of(code, of)] for of in (stack, other)]
+    shown = shown_stacks(walker.stacks(), Options())
+    found = [[frame[1] for frame in frames_of(shown, of)] for of in (stack, other)]
     assert found == [["work", "Thread.run"], ["work"]]
 
 
@@ -197,15 +197,15 @@ def test_a_file_that_has_changed_since_its_import_gives_no_text(home, monkeypatc
     edited = importlib.import_module("edited")
     walker = Walker()
     stack = edited.launch(walker.walk)
-    assert str(path) in stack_code(walker.stacks(), Options()).texts
+    assert str(path) in shown_stacks(walker.stacks(), Options()).texts
     linecache.clearcache()
     path.write_text("# another line\n" + LAUNCH)
-    code = stack_code(walker.stacks(), Options())
-    assert frames_of(code, stack)[0][:3] == (str(path), "launch", 3)
-    assert str(path) not in code.texts
+    shown = shown_stacks(walker.stacks(), Options())
+    assert frames_of(shown, stack)[0][:3] == (str(path), "launch", 3)
+    assert str(path) not in shown.texts
     stack = importlib.reload(edited).launch(walker.walk)
-    code = stack_code(walker.stacks(), Options())
-    assert code.texts[str(path)].splitlines()[3] == "    return walk()"
+    shown = shown_stacks(walker.stacks(), Options())
+    assert shown.texts[str(path)].splitlines()[3] == "    return walk()"
 
 
 def add_module(monkeypatch, name, file, **variables):
@@ -271,11 +271,11 @@ def test_a_file_that_cannot_be_read_has_no_text_and_others_have(home, monkeypatc
     readable = run(home / "model.py", LAUNCH)["launch"](walker.walk)
     stack = walker.add([(file, "launch", 3, 1)])
     arrange(monkeypatch, file)
-    code = stack_code(walker.stacks(), Options())
-    assert frames_of(code, stack) == [(file, "launch", 3, "own")]
-    assert frames_of(code, readable)[0][3] == "own"
-    assert file not in code.texts
-    assert str(home / "model.py") in code.texts
+    shown = shown_stacks(walker.stacks(), Options())
+    assert frames_of(shown, stack) == [(file, "launch", 3, "own")]
+    assert frames_of(shown, readable)[0][3] == "own"
+    assert file not in shown.texts
+    assert str(home / "model.py") in shown.texts
 
 
 def test_a_removed_working_directory_and_names_that_are_no_paths(home, monkeypatch):
@@ -286,10 +286,10 @@ def test_a_removed_working_directory_and_names_that_are_no_paths(home, monkeypat
     removed.mkdir()
     monkeypatch.chdir(removed)
     removed.rmdir()
-    code = stack_code(walker.stacks(), Options(own=(str(home),)))
-    assert [frames_of(code, stack)[0][3] for stack in stacks] == ["library"] * 3
-    assert frames_of(code, readable)[0][3] == "own"
-    assert str(home / "model.py") in code.texts
+    shown = shown_stacks(walker.stacks(), Options(own=(str(home),)))
+    assert [frames_of(shown, stack)[0][3] for stack in stacks] == ["library"] * 3
+    assert frames_of(shown, readable)[0][3] == "own"
+    assert str(home / "model.py") in shown.texts
 
 
 @pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "a\0/b", "failing_package.part", "lazy", ""])
@@ -315,7 +315,7 @@ def test_packages_are_named_by_their_name():
 
 
 def test_an_editable_installation_is_code_of_the_user(tmp_path, monkeypatch):
-    from epprof_nb.recording.session import stack_code as module
+    from epprof_nb.recording.stacks import shown_stacks as module
 
     checkout, packages = tmp_path / "my checkout", tmp_path / "packages"
     info = packages / "mine-1.0.dist-info"
@@ -333,10 +333,10 @@ def test_an_editable_installation_is_code_of_the_user(tmp_path, monkeypatch):
 
 
 def test_without_stacks_there_is_nothing():
-    code = stack_code(Walker().stacks(), Options())
-    assert len(code.table) == 0
-    assert code.row.tolist() == [-1]
-    assert code.texts == {}
+    shown = shown_stacks(Walker().stacks(), Options())
+    assert len(shown.table) == 0
+    assert shown.row.tolist() == [-1]
+    assert shown.texts == {}
 
 
 def test_a_program_whose_working_directory_was_removed_keeps_its_profile(home, monkeypatch):

@@ -1,4 +1,4 @@
-"""The code that launched in a recording: whether it is the user's, and its text."""
+"""Stacks as a profile shows them: which frames are left out, whose code each is, and its text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OLD_CELL = re.compile(r"<ipython-input-(\d+)-")
 _FUNCTIONS = 400
 
 
-class StackCode(NamedTuple):
+class ShownStacks(NamedTuple):
     """The stacks of a profile with whose code they are.
 
     Attributes
@@ -56,13 +56,13 @@ class StackCode(NamedTuple):
     texts: dict[str, str]
 
 
-def stack_code(
+def shown_stacks(
     stacks: PythonStacks,
     options: Options,
     *,
     script: tuple[str, str] | None = None,
     known: Mapping[str, str] | None = None,
-) -> StackCode:
+) -> ShownStacks:
     """Return the stacks without the frames of machinery, with owners and text.
 
     Parameters
@@ -91,7 +91,7 @@ def stack_code(
         if of_code[code] in ("cell", "own") and shown[code] not in known
     ]
     whole = [code for code in users if of_code[code] == "cell"]
-    return StackCode(table, row, _texts(stacks, shown, users, whole))
+    return ShownStacks(table, row, _texts(stacks, shown, users, whole))
 
 
 def owner_of_files(
