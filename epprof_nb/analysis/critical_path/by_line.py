@@ -18,7 +18,7 @@ from epprof_nb.analysis.critical_path.chain import (
     SAVINGS,
     CriticalPath,
 )
-from epprof_nb.analysis.critical_path.changes import Owners
+from epprof_nb.analysis.critical_path.changed_durations import Owners
 from epprof_nb.analysis.critical_path.native_input import VARIANTS
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.critical_path.changes import HostTime
+from epprof_nb.analysis.critical_path.changed_durations import HostTime
 from epprof_nb.analysis.critical_path.columns import spans
 from epprof_nb.arrays.types import MISSING
 

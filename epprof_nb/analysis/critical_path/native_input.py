@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.analysis.critical_path.changes import Owners
+from epprof_nb.analysis.critical_path.changed_durations import Owners
 from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order, spans
 from epprof_nb.analysis.critical_path.exclusive_ops import exclusive_joins
 from epprof_nb.analysis.critical_path.idle_time import (
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.changes import Changes, HostTime, Removed
+    from epprof_nb.analysis.critical_path.changed_durations import Changes, HostTime, Removed
     from epprof_nb.analysis.critical_path.columns import Columns, Rows
     from epprof_nb.analysis.critical_path.idle_time import Idle
     from epprof_nb.analysis.critical_path.lock_order import LastTurns

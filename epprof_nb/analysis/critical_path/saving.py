@@ -12,7 +12,7 @@ from epprof_nb.arrays.intervals import covered_between, union
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.changes import Removed
+    from epprof_nb.analysis.critical_path.changed_durations import Removed
     from epprof_nb.arrays.types import IntArray
 
 _SKIPPED = 0.9
@@ -28,7 +28,7 @@ def saving_without(index: ProfileIndex, removed: Removed) -> int:
     Examples
     --------
     >>> from epprof_nb.analysis.base.index import ProfileIndex
-    >>> from epprof_nb.analysis.critical_path.changes import Removed
+    >>> from epprof_nb.analysis.critical_path.changed_durations import Removed
     >>> from epprof_nb.testing import synthetic_profile
     >>> index = ProfileIndex(synthetic_profile(activities=100))
     >>> saving_without(index, Removed())

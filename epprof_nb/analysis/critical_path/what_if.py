@@ -37,7 +37,7 @@ from epprof_nb.analysis.critical_path.chain import (
     CriticalPath,
     ops_below,
 )
-from epprof_nb.analysis.critical_path.changes import NO_TIME, Changes, HostTime, Owners
+from epprof_nb.analysis.critical_path.changed_durations import NO_TIME, Changes, HostTime, Owners
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.unrecorded_runs import BOUNDS, UnrecordedRuns

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.critical_path.chain import CriticalPath
-from epprof_nb.analysis.critical_path.changes import Removed
+from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import LATER_STEPS, is_cell
 from epprof_nb.analysis.utilisation.idle_intervals import AFTER, BEFORE

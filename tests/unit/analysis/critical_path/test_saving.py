@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.critical_path.changes import Removed
+from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from tests.helpers.planted import info
 from tests.helpers.tiny import call, kernel, op, profile

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.copies import copied_bytes
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.places import Places
-from epprof_nb.analysis.critical_path.changes import Removed
+from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.utilisation.exposed_copies import exposed

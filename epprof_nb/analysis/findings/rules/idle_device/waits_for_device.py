@@ -13,7 +13,7 @@ from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.places import Places, lines_at
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.wall_time import wall_of
-from epprof_nb.analysis.critical_path.changes import Removed
+from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import (
     MIN_GAIN_SHARE,

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.wall_time import wall_of
-from epprof_nb.analysis.critical_path.changes import Removed
+from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of
 from epprof_nb.analysis.findings.frame_name import frame_name
