@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis.ranks.across import begins_by_system_clock
+from epprof_nb.analysis.ranks.ranks_on_one_clock import begins_by_system_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

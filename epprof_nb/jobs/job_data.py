@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from epprof_nb.analysis.base.result_table import ResultTable
-    from epprof_nb.analysis.ranks.across import Ranks
+    from epprof_nb.analysis.ranks.ranks_on_one_clock import Ranks
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
     from epprof_nb.files.dataset.manifest import Manifest

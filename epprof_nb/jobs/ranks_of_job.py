@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.ranks.across import Ranks
 from epprof_nb.analysis.ranks.collectives import collective_notes
+from epprof_nb.analysis.ranks.ranks_on_one_clock import Ranks
 from epprof_nb.analysis.ranks.straggler_reasons import straggler_sentence
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData

@@ -9,7 +9,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 import epprof_nb
-from epprof_nb.analysis.ranks.across import Ranks
+from epprof_nb.analysis.ranks.ranks_on_one_clock import Ranks
 from tests.paths import ROOT
 
 if TYPE_CHECKING:

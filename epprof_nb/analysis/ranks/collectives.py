@@ -17,7 +17,7 @@ from epprof_nb.util.format import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from epprof_nb.analysis.ranks.across import Ranks
+    from epprof_nb.analysis.ranks.ranks_on_one_clock import Ranks
 
 _SLACK_NS = 5_000
 """Tolerated difference between the end of a collective on one rank and the arrival of another."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.ranks.across import Ranks
+    from epprof_nb.analysis.ranks.ranks_on_one_clock import Ranks
     from epprof_nb.analysis.ranks.stragglers import Straggler
 
 UNEXPLAINED = "unexplained"

@@ -18,8 +18,8 @@ from epprof_nb.analysis.ranks.collectives import matched
 from epprof_nb.analysis.ranks.of_rank import NOT_ENDED
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.ranks.across import Ranks
     from epprof_nb.analysis.ranks.collectives import Group
+    from epprof_nb.analysis.ranks.ranks_on_one_clock import Ranks
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _CHANCE = 1e-3

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 import epprof_nb
-from epprof_nb.analysis.ranks.across import Ranks
 from epprof_nb.analysis.ranks.collectives import collectives_table
+from epprof_nb.analysis.ranks.ranks_on_one_clock import Ranks
 from epprof_nb.analysis.ranks.straggler_reasons import stragglers_table
 from tests.helpers.rank_programs import start_ranks
 
