@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.work_classes import class_intervals
-from epprof_nb.analysis.ranks.of_rank import NOT_ENDED, host_calls
+from epprof_nb.analysis.ranks.collectives_of_rank import NOT_ENDED, host_calls
 from epprof_nb.arrays.intervals import length, union, union_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from epprof_nb.analysis.base.index import index_of
-from epprof_nb.analysis.ranks.of_rank import RankFacts, facts_of
+from epprof_nb.analysis.ranks.collectives_of_rank import RankFacts, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.ranks.collectives import matched
-from epprof_nb.analysis.ranks.of_rank import NOT_ENDED
+from epprof_nb.analysis.ranks.collectives_of_rank import NOT_ENDED
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.ranks.collectives import Group
