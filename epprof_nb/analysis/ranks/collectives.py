@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
+from epprof_nb.analysis.ranks.collective_kinds import WAIT_FOR_ALL
 from epprof_nb.analysis.ranks.collectives_of_rank import NOT_ENDED, POINT_TO_POINT, Collective
-from epprof_nb.analysis.ranks.kinds import WAIT_FOR_ALL
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import plural
 

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.host_load import load_of, waits
-from epprof_nb.analysis.ranks.kinds import CALL, KINDS, UNKNOWN, WAIT, kind_of_call, kind_of_kernel
+from epprof_nb.analysis.ranks.collective_kinds import (
+    CALL,
+    KINDS,
+    UNKNOWN,
+    WAIT,
+    kind_of_call,
+    kind_of_kernel,
+)
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments
 from epprof_nb.data.schema import MISSING_DELTA

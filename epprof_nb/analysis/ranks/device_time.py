@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.ranks.collective_kinds import kind_of_kernel
 from epprof_nb.analysis.ranks.host_time import Place
-from epprof_nb.analysis.ranks.kinds import kind_of_kernel
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:

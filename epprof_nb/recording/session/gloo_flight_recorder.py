@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.analysis.ranks.kinds import CALL
+from epprof_nb.analysis.ranks.collective_kinds import CALL
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Table, concat

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.analysis.base.missing_records import missing_launches
-from epprof_nb.analysis.ranks.kinds import CALL
+from epprof_nb.analysis.ranks.collective_kinds import CALL
 from epprof_nb.arrays.ids import unique_inverse, unique_values
 from epprof_nb.recording.samples import native_sampler
 from epprof_nb.recording.samples.host_samples import sample_counts

@@ -2,12 +2,12 @@
 
 import pytest
 
+from epprof_nb.analysis.ranks.collective_kinds import kind_of_call, kind_of_kernel
 from epprof_nb.analysis.ranks.collectives import (
     clock_residuals,
     collective_notes,
     collectives_table,
 )
-from epprof_nb.analysis.ranks.kinds import kind_of_call, kind_of_kernel
 from epprof_nb.analysis.ranks.ranks_on_one_clock import Ranks
 from epprof_nb.analysis.ranks.stragglers import judged_collectives
 from tests.helpers.tiny import call, kernel, op, profile

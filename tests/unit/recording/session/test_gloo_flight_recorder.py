@@ -1,6 +1,6 @@
 """Collectives that PyTorch issued in C++, beside those that a replaced function has seen."""
 
-from epprof_nb.analysis.ranks.kinds import CALL
+from epprof_nb.analysis.ranks.collective_kinds import CALL
 from epprof_nb.recording.session import gloo_flight_recorder
 from epprof_nb.recording.session.gloo_flight_recorder import with_flight_recorder
 from tests.helpers.tiny import op, profile
