@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from epprof_nb.analysis.onnx.sampling import runs
+from epprof_nb.analysis.onnx.unprofiled_times import runs
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 

@@ -14,7 +14,7 @@ from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, ca
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.onnx.fallback import copies_caused, find_fallbacks
 from epprof_nb.analysis.onnx.node_usage import usage_columns
-from epprof_nb.analysis.onnx.sampling import run_weights, unprofiled_host_ns
+from epprof_nb.analysis.onnx.unprofiled_times import run_weights, unprofiled_host_ns
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.arrays.types import MISSING

@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.processes import process_by_process, processes
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
-from epprof_nb.analysis.onnx.sampling import Runs, runs
+from epprof_nb.analysis.onnx.unprofiled_times import Runs, runs
 from epprof_nb.analysis.steps.by_repeat import wall_statistics
 from epprof_nb.analysis.steps.prefill_and_decode import DECODE, PHASES, ModelSteps, model_steps
 from epprof_nb.analysis.utilisation.launch_bound import launch_gaps

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.breakdowns.registry import breakdown
 from epprof_nb.analysis.findings.finding import Finding, code
-from epprof_nb.analysis.onnx.sampling import sampled_runs
+from epprof_nb.analysis.onnx.unprofiled_times import sampled_runs
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 

@@ -17,7 +17,7 @@ from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import (
     longest_execution,
     without_profiler,
 )
-from epprof_nb.analysis.onnx.sampling import sampled_runs
+from epprof_nb.analysis.onnx.unprofiled_times import sampled_runs
 from epprof_nb.util.format import duration, percent, plural, shorten
 
 if TYPE_CHECKING:
