@@ -203,8 +203,8 @@ def run(
 
 def _join(folder: Path, options: Options) -> ChildSession:
     """Begin the job in a folder, or join it."""
+    from epprof_nb.jobs.begin_job import FolderInUseError, begin_job
     from epprof_nb.jobs.following_order import ChildSession
-    from epprof_nb.jobs.launch import FolderInUseError, begin_job
 
     try:
         order, part = begin_job(folder, options)

@@ -326,7 +326,7 @@ def follow(path: str, followed: Followed, folder: str | None = None) -> None:
             followed = "subprocess"
         order = Order.read(path)
         if not order.creator_runs and not order.listen:
-            from epprof_nb.jobs.launch import is_over
+            from epprof_nb.jobs.begin_job import is_over
 
             if is_over(order):
                 order.path.unlink()  # further processes do not read it

@@ -12,7 +12,7 @@ from epprof_nb import load
 from epprof_nb.core.options import Options
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs import launcher_environment
-from epprof_nb.jobs.launch import FolderInUseError, begin_job, is_over
+from epprof_nb.jobs.begin_job import FolderInUseError, begin_job, is_over
 from epprof_nb.recording.children.order import ORDER_FILE, VARIABLE, Order
 from epprof_nb.recording.children.processes import start_ticks
 from tests.helpers.jobs import add_part
@@ -85,9 +85,7 @@ def run(command, **variables):
 
 
 def test_an_order_of_a_job_that_is_over_is_ignored(tmp_path, running):
-    begins = (
-        "import sys; from epprof_nb.jobs.launch import *; begin_job(Path(sys.argv[1]), Options())"
-    )
+    begins = "import sys; from epprof_nb.jobs.begin_job import *; begin_job(Path(sys.argv[1]), Options())"
     begins = f"from epprof_nb.core.options import Options; {begins}"
     run([sys.executable, "-c", begins, str(tmp_path)])
     for part in (*tmp_path.glob("rank*"), tmp_path):
