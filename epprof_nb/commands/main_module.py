@@ -21,7 +21,7 @@ from epprof_nb.recording.statements.cell import instrument
 from epprof_nb.recording.statements.leading_statements import length_of_head
 from epprof_nb.recording.statements.markers import install_markers
 from epprof_nb.recording.statements.statement_registry import Cell
-from epprof_nb.util.own_modules import leave_to_program
+from epprof_nb.util.shadowed_modules import leave_to_program
 
 
 class ScriptNotFoundError(EpprofError):

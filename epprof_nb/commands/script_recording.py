@@ -13,7 +13,7 @@ from epprof_nb.profiles import Profile
 from epprof_nb.recording.delays.guarded import GuardedExperiment
 from epprof_nb.recording.session import session, steps
 from epprof_nb.recording.session.ops_table import CELL
-from epprof_nb.util.own_modules import own_imports
+from epprof_nb.util.shadowed_modules import own_imports
 from epprof_nb.util.stderr import say
 
 if TYPE_CHECKING:

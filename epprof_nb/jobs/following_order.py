@@ -16,7 +16,7 @@ from epprof_nb.recording.children.order import Order
 from epprof_nb.recording.children.subprocess_orders import is_helper
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.cuda_state import FORKED_AFTER_CUDA, broken_by_fork
-from epprof_nb.util.own_modules import leave_to_program, own_imports
+from epprof_nb.util.shadowed_modules import leave_to_program, own_imports
 
 if TYPE_CHECKING:
     from collections.abc import Callable

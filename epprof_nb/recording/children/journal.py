@@ -21,7 +21,7 @@ from epprof_nb.core.own_thread import OwnThread
 from epprof_nb.recording.children.forks import forks
 from epprof_nb.recording.session.profile_info import own_versions
 from epprof_nb.recording.statements.statement_registry import STATEMENT, statement_of
-from epprof_nb.util.own_modules import own_imports
+from epprof_nb.util.shadowed_modules import own_imports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

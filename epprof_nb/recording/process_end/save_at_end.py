@@ -18,7 +18,7 @@ from epprof_nb import _native
 from epprof_nb.core.own_thread import OwnThread
 from epprof_nb.recording.process_end.hidden_handlers import end_by, hidden_handlers
 from epprof_nb.util.original_builtins import OriginalBuiltins
-from epprof_nb.util.own_modules import own_imports
+from epprof_nb.util.shadowed_modules import own_imports
 from epprof_nb.util.stderr import say
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 CODE = """
 import sys
 import statistics, json.decoder
-from epprof_nb.util.own_modules import leave_to_program, own_imports
+from epprof_nb.util.shadowed_modules import leave_to_program, own_imports
 standard = statistics
 sys.path.insert(0, sys.argv[1])
 leave_to_program(sys.argv[1])
