@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.own_thread import OwnThread
 from epprof_nb.jobs.clocks import offset_at
-from epprof_nb.jobs.dask.echo import Sample, sample
+from epprof_nb.jobs.dask.clock_echo import Sample, sample
 from epprof_nb.jobs.process_part import own_clock
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.version import package_version
 from epprof_nb.data.no_gpu import OF_JOB
 from epprof_nb.jobs.dask import limits, worker
+from epprof_nb.jobs.dask.clock_echo import Echo, of_times
 from epprof_nb.jobs.dask.code_by_value import name_code
-from epprof_nb.jobs.dask.echo import Echo, of_times
 from epprof_nb.jobs.dask.messages import Messages, check_client
 from epprof_nb.jobs.dask.parts_of_workers import KnownWorker, Parts
 from epprof_nb.jobs.dask.plugin import make_plugin, make_question

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from epprof_nb import _native
-from epprof_nb.jobs.dask.echo import Echo, of_times, sample
+from epprof_nb.jobs.dask.clock_echo import Echo, of_times, sample
 from epprof_nb.jobs.process_part import own_clock
 from tests.unit.jobs.time_namespaces import in_other_namespace, needs_namespaces
 
@@ -64,7 +64,7 @@ def test_an_ended_echo_does_not_answer():
 @needs_namespaces
 def test_a_clock_in_another_namespace_is_placed_within_the_error(echo):
     code = (
-        "import json, sys; from epprof_nb.jobs.dask.echo import sample\n"
+        "import json, sys; from epprof_nb.jobs.dask.clock_echo import sample\n"
         "print(json.dumps(sample(['127.0.0.1'], int(sys.argv[1]), 'secret')))"
     )
     run = subprocess.run(
