@@ -115,7 +115,7 @@ class NodeTables(ProfileData):
         from epprof_nb.analysis.onnx.roofline import roofline_table
 
         if measure and "peaks" not in self.info:
-            from epprof_nb.analysis.peaks.measurement import measure_devices
+            from epprof_nb.analysis.peaks.measure_peaks import measure_devices
             from epprof_nb.host.device import device_name
 
             found = measure_devices(self.info, device_name())

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from epprof_nb.analysis.peaks.host_link import link_bytes_per_s
-from epprof_nb.analysis.peaks.measurement import measure_devices
+from epprof_nb.analysis.peaks.measure_peaks import measure_devices
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 

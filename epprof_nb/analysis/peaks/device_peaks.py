@@ -1,4 +1,4 @@
-"""Peaks of devices in a profile's info; `epprof_nb.analysis.peaks.measurement` measures them."""
+"""Peaks of devices in a profile's info; `epprof_nb.analysis.peaks.measure_peaks` measures them."""
 
 from __future__ import annotations
 
