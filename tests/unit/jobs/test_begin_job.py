@@ -85,8 +85,9 @@ def run(command, **variables):
 
 
 def test_an_order_of_a_job_that_is_over_is_ignored(tmp_path, running):
-    begins = "import sys; from epprof_nb.jobs.begin_job import *; begin_job(Path(sys.argv[1]), Options())"
-    begins = f"from epprof_nb.core.options import Options; {begins}"
+    imports = "import sys; from epprof_nb.core.options import Options"
+    begins = "from epprof_nb.jobs.begin_job import *; begin_job(Path(sys.argv[1]), Options())"
+    begins = f"{imports}; {begins}"
     run([sys.executable, "-c", begins, str(tmp_path)])
     for part in (*tmp_path.glob("rank*"), tmp_path):
         os.utime(part, (1, 1))
