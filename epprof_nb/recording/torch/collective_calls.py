@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from epprof_nb import _native
-from epprof_nb.analysis.ranks import kinds
+from epprof_nb.analysis.ranks import collective_kinds
 from epprof_nb.recording.frameworks.framework_ops import CALL, kind_id
 
 if TYPE_CHECKING:
@@ -87,13 +87,13 @@ def _call(
         facts["number"] = (
             next(_numbers) if kind in _POINT_TO_POINT else self._get_sequence_number_for_group() + 1
         )
-        op_id = _native.push(name, CALL, kind_id(kinds.CALL, "torch", **facts))
+        op_id = _native.push(name, CALL, kind_id(collective_kinds.CALL, "torch", **facts))
         try:
             work = original(self, *args, **kwargs)
         finally:
             _native.pop(op_id)
         if work is not None:
-            pending[work] = wait_name, kind_id(kinds.WAIT, "torch", **facts)
+            pending[work] = wait_name, kind_id(collective_kinds.WAIT, "torch", **facts)
         return work
 
     return call
