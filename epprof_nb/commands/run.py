@@ -16,7 +16,7 @@ from epprof_nb.core.options import ORT_NODES
 if TYPE_CHECKING:
     from epprof_nb.commands.script_recording import RunRequest
     from epprof_nb.core.options import Options
-    from epprof_nb.jobs.following_order import ChildSession
+    from epprof_nb.jobs.child_session import ChildSession
 
 
 class _RunCommand(click.Command):
@@ -204,7 +204,7 @@ def run(
 def _join(folder: Path, options: Options) -> ChildSession:
     """Begin the job in a folder, or join it."""
     from epprof_nb.jobs.begin_job import FolderInUseError, begin_job
-    from epprof_nb.jobs.following_order import ChildSession
+    from epprof_nb.jobs.child_session import ChildSession
 
     try:
         order, part = begin_job(folder, options)

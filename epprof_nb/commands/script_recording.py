@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.commands.main_module import MainModule
     from epprof_nb.core.options import Options
-    from epprof_nb.jobs.following_order import ChildSession
+    from epprof_nb.jobs.child_session import ChildSession
     from epprof_nb.recording.session.session import Session
 
 

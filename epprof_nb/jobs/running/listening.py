@@ -47,7 +47,7 @@ _QUEUE = 16
 
 
 class Session(Protocol):
-    """Session of this process that ends with a part; `epprof_nb.jobs.following_order` has it."""
+    """Session of this process that ends with a part; `epprof_nb.jobs.child_session` has it."""
 
     def begin(self) -> object:
         """Start to record."""

@@ -41,7 +41,7 @@ from torch.profiler import ProfilerActivity
 
 from epprof_nb.core.options import Options
 from epprof_nb.jobs.begin_job import begin_job
-from epprof_nb.jobs.following_order import ChildSession
+from epprof_nb.jobs.child_session import ChildSession
 from epprof_nb.jobs.loading import load_job
 from tests.benchmarks.shared.harness import header, paired, show
 from tests.benchmarks.shared.kernel_records import kernel_records
