@@ -15,7 +15,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
 from epprof_nb.notebook.cell_run import CellRun, OnError
-from epprof_nb.notebook.child_order import ChildOrder
+from epprof_nb.notebook.children_setting import ChildOrder
 from epprof_nb.notebook.completion import matcher
 from epprof_nb.notebook.failure_watch import FailureWatch
 from epprof_nb.notebook.idle_imports import IdleImports
