@@ -10,7 +10,7 @@ from epprof_nb import _native
 from epprof_nb.profiles import Profile
 from epprof_nb.recording.session import session
 from epprof_nb.recording.session.ops_table import CELL
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.markers import install_markers
 from epprof_nb.recording.statements.statement_registry import Cell
 

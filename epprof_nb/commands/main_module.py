@@ -17,7 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from epprof_nb.core.errors import EpprofError
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.leading_statements import length_of_head
 from epprof_nb.recording.statements.markers import install_markers
 from epprof_nb.recording.statements.statement_registry import Cell

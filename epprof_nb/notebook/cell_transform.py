@@ -3,7 +3,7 @@
 The line of the magic becomes the statement ``__epprof_begin__('options')``, so that IPython runs
 the cell itself. Variables, the last expression, ``await``, tracebacks and interrupts work as
 usual, and lines keep their numbers. The hooks that start and end the session, the repeats, and
-the markers of `epprof_nb.recording.statements.cell` are then added to the syntax tree.
+the markers of `epprof_nb.recording.statements.instrument_cell` are then added to the syntax tree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from IPython.core.inputtransformer2 import cell_magic
 
-from epprof_nb.recording.statements.cell import at_position, end_of_code, instrument
+from epprof_nb.recording.statements.instrument_cell import at_position, end_of_code, instrument
 from epprof_nb.recording.statements.leading_statements import is_future_import, length_of_head
 from epprof_nb.util.format import format_error
 

@@ -17,7 +17,7 @@ from IPython.core.error import UsageError
 
 from epprof_nb.notebook.cell_transform import without_global
 from epprof_nb.notebook.shell import compiler_flags
-from epprof_nb.recording.statements.cell import end_of_code, instrument
+from epprof_nb.recording.statements.instrument_cell import end_of_code, instrument
 from epprof_nb.recording.statements.leading_statements import length_of_head
 from epprof_nb.util.format import plural
 

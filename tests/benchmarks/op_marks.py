@@ -16,7 +16,7 @@ from typing import Self
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.recording.cupti.loading import packed_layout
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.markers import MARKERS
 from epprof_nb.recording.statements.statement_registry import Cell
 from tests.benchmarks.shared.harness import header, paired, show

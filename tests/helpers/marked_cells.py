@@ -9,7 +9,7 @@ import traceback
 import warnings
 from typing import TYPE_CHECKING
 
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.markers import install_markers
 from epprof_nb.recording.statements.statement_registry import Cell
 from tests.helpers.recorded_ops import drained, recording

@@ -33,7 +33,7 @@ from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 import epprof_nb
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.cell_run import OnError
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.leading_statements import length_of_head
 from epprof_nb.recording.statements.markers import install_markers
 from epprof_nb.recording.statements.statement_registry import Cell

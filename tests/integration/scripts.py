@@ -37,7 +37,8 @@ IMPORTED = (
     "epprof_nb.files.epprof.reading_writing", "epprof_nb.files.redaction.profile",
     "epprof_nb.host", "epprof_nb.recording.cupti.recorder", "epprof_nb.recording.host.recorder",
     "epprof_nb.recording.memory.recorder", "epprof_nb.recording.onnxruntime.recorder",
-    "epprof_nb.recording.session.framework_recorder", "epprof_nb.recording.statements.cell",
+    "epprof_nb.recording.session.framework_recorder",
+    "epprof_nb.recording.statements.instrument_cell",
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from epprof_nb.recording.children import journal as journal_module
 from epprof_nb.recording.children.journal import Journal
 from epprof_nb.recording.children.journal_reading import KilledRecording
 from epprof_nb.recording.session import session
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.statement_registry import Cell
 from tests.helpers.marked_cells import run
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epprof_nb import _native
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.statement_registry import (
     TEXT_LIMIT,
     Cell,

@@ -10,7 +10,7 @@ from types import CodeType
 
 import pytest
 
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.markers import BODY, LINE, install_markers
 from epprof_nb.recording.statements.statement_registry import Cell
 

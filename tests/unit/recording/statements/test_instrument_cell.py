@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epprof_nb import _native
-from epprof_nb.recording.statements.cell import instrument
+from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.markers import MARKERS, install_markers
 from epprof_nb.recording.statements.statement_registry import Cell
 from tests.helpers.cell_corpus import CORPUS
