@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeVar
 
-from epprof_nb.recording.statements.functions import (
+from epprof_nb.recording.statements.instrumentable_functions import (
     compiled_names,
     has_own_yield,
     is_plain_function,
