@@ -20,10 +20,10 @@ from epprof_nb.recording.torch.collective_calls import replace_process_groups
 from epprof_nb.recording.torch.compilations import Compilations
 from epprof_nb.recording.torch.compiled_modules import CompiledModules
 from epprof_nb.recording.torch.engine_wrapper import recorded_backward
-from epprof_nb.recording.torch.generation import Generations
 from epprof_nb.recording.torch.module_calls import classes_with_own_call, recorded_call
 from epprof_nb.recording.torch.module_paths import ModulePaths
 from epprof_nb.recording.torch.optimizers_and_loaders import recorded_enter, recorded_exit
+from epprof_nb.recording.torch.transformers_generate import Generations
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import plural
 
