@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from epprof_nb.recording.frameworks.patches import Switch
     from epprof_nb.recording.torch.backward_counts import BackwardCounts
-    from epprof_nb.recording.torch.compiled_code import CompiledCode, Paths
     from epprof_nb.recording.torch.module_paths import ModulePaths
+    from epprof_nb.recording.torch.modules_of_inductor_lines import CompiledCode, Paths
 
 _CODECACHE = "torch._inductor.codecache"
 _MAX_NAMED = 4

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
 
-    from epprof_nb.recording.torch.compiled_code import CompiledCode, Kernel, Paths
+    from epprof_nb.recording.torch.modules_of_inductor_lines import CompiledCode, Kernel, Paths
 
 _INDUCTOR = "torch._inductor"
 _MAX_GRAPHS = 10_000
@@ -144,7 +144,7 @@ def _note_kernel(
     written: Sequence[Any],
 ) -> None:
     """Note the modules of the kernel whose call is generated next."""
-    from epprof_nb.recording.torch.compiled_code import Kernel, is_comment
+    from epprof_nb.recording.torch.modules_of_inductor_lines import Kernel, is_comment
 
     texts = [line if isinstance(line, str) else getattr(line, "line", None) for line in written]
     comments = [text for text in texts if isinstance(text, str) and is_comment(text)]
@@ -193,12 +193,12 @@ def _note_code(module: ModuleType) -> None:
 def _note_lines(path: str) -> None:
     from pathlib import Path
 
-    from epprof_nb.recording.torch import compiled_code
+    from epprof_nb.recording.torch import modules_of_inductor_lines as generated
 
     graph = _graph()
     kernels, nodes = _kernels.get(graph), _nodes.get(_compile_id())
     if kernels is None:
-        code = compiled_code.read(path, nodes) if nodes is not None else None
+        code = generated.read(path, nodes) if nodes is not None else None
         if code is None:
             known.pop(path, None)
         else:
@@ -206,7 +206,7 @@ def _note_lines(path: str) -> None:
         return
     kind = "backward" if graph.is_backward else "inference" if graph.is_inference else "forward"
     source = Path(path).read_text(encoding="utf-8")
-    code = compiled_code.CompiledCode(kind, compiled_code.modules_of_lines(source, kernels))
+    code = generated.CompiledCode(kind, generated.modules_of_lines(source, kernels))
     known[path] = code
     if nodes is not None:
-        compiled_code.write(path, code, nodes)
+        generated.write(path, code, nodes)

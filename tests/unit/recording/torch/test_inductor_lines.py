@@ -7,15 +7,15 @@ import types
 import pytest
 
 from epprof_nb.recording.torch.compiled_calls import Roots, root_names
-from epprof_nb.recording.torch.compiled_code import (
+from epprof_nb.recording.torch.compiled_modules import _fused_name
+from epprof_nb.recording.torch.inductor_lines import marked_functions, restore, switch
+from epprof_nb.recording.torch.modules_of_inductor_lines import (
     CompiledCode,
     Kernel,
     modules_of_lines,
     read,
     write,
 )
-from epprof_nb.recording.torch.compiled_modules import _fused_name
-from epprof_nb.recording.torch.inductor_lines import marked_functions, restore, switch
 
 SOURCE = """
 import contextlib
