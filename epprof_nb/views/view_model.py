@@ -12,7 +12,7 @@ from epprof_nb.analysis.breakdowns.bin_sums import BinSums, bin_sums
 from epprof_nb.analysis.breakdowns.captured_work import captured_work
 from epprof_nb.analysis.breakdowns.line_totals import LineTotals, function_totals, line_totals
 from epprof_nb.analysis.findings import ranking
-from epprof_nb.analysis.frameworks.operator_ranks import Operators, rank_operators
+from epprof_nb.analysis.frameworks.operator_colour_order import Operators, rank_operators
 from epprof_nb.analysis.memory import memory_curve
 from epprof_nb.analysis.summary.headline import Headline, headline_of
 from epprof_nb.analysis.utilisation import counters

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.frameworks.operator_ranks import rank_operators
+from epprof_nb.analysis.frameworks.operator_colour_order import rank_operators
 from epprof_nb.files.readers.read_trace import read_trace
 from epprof_nb.util import palette
 from epprof_nb.views.queries.icicle import icicle
