@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.critical_path.chain import CriticalPath
-from epprof_nb.analysis.frameworks.phases import has_modules
+from epprof_nb.analysis.frameworks.training_phases import has_modules
 from epprof_nb.util.thread_pool import ThreadPool
 
 if TYPE_CHECKING:

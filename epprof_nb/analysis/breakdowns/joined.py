@@ -17,7 +17,7 @@ from epprof_nb.analysis.base.result_table import (
     to_series,
 )
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.frameworks.phases import modules
+from epprof_nb.analysis.frameworks.training_phases import modules
 from epprof_nb.analysis.steps.by_step import activity_steps
 from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING

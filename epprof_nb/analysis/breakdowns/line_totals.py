@@ -14,7 +14,7 @@ from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.frameworks.instruction_lines import InstructionLines, instruction_lines
-from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_of_type
+from epprof_nb.analysis.frameworks.training_phases import MODULE_TYPES, is_of_type
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import extend_ranges, group_codes, sum_by_group
 from epprof_nb.arrays.ids import values_at

@@ -41,7 +41,7 @@ from epprof_nb.analysis.critical_path.changed_durations import NO_TIME, Changes,
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
 from epprof_nb.analysis.critical_path.unrecorded_runs import BOUNDS, UnrecordedRuns
-from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_framework_op, is_of_type
+from epprof_nb.analysis.frameworks.training_phases import MODULE_TYPES, is_framework_op, is_of_type
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING

@@ -10,7 +10,7 @@ from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
-from epprof_nb.analysis.frameworks.phases import (
+from epprof_nb.analysis.frameworks.training_phases import (
     BACKWARD,
     FORWARD,
     FORWARD_TYPES,

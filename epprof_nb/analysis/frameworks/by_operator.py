@@ -17,7 +17,7 @@ from epprof_nb.analysis.frameworks.operator_links import (
     is_operator,
     lacks_links,
 )
-from epprof_nb.analysis.frameworks.phases import modules as module_calls
+from epprof_nb.analysis.frameworks.training_phases import modules as module_calls
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.base.op_totals import self_host_ns
-from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_framework_op, is_of_type
+from epprof_nb.analysis.frameworks.training_phases import MODULE_TYPES, is_framework_op, is_of_type
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.data.op_args import arguments
 

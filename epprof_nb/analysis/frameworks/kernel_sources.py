@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.base.result_table import categorical
-from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments

@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.op_status import has_host_time, ran
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.frameworks.by_module import OUTSIDE, is_call
-from epprof_nb.analysis.frameworks.phases import (
+from epprof_nb.analysis.frameworks.training_phases import (
     FORWARD_TYPES,
     MODULE_TYPES,
     is_of_type,

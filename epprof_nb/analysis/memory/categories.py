@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.frameworks.phases import BACKWARD, FORWARD, OPTIMIZER, is_of_type, op_phases
+from epprof_nb.analysis.frameworks.training_phases import (
+    BACKWARD,
+    FORWARD,
+    OPTIMIZER,
+    is_of_type,
+    op_phases,
+)
 from epprof_nb.analysis.memory.in_use import InUse
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn

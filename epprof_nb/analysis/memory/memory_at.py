@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
-from epprof_nb.analysis.frameworks.phases import modules
+from epprof_nb.analysis.frameworks.training_phases import modules
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines
 from epprof_nb.analysis.memory.categories import block_categories
 from epprof_nb.analysis.memory.in_use import ALWAYS_BEFORE, InUse, moment

@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.op_status import ran
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
-from epprof_nb.analysis.frameworks.phases import (
+from epprof_nb.analysis.frameworks.training_phases import (
     BACKWARD,
     DATA,
     FORWARD,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.op_status import ran
-from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data import ort_runs
 from epprof_nb.data.cache_uses import MOST, AmbiguousCacheError, CacheUse, continued

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES
-from epprof_nb.analysis.frameworks.phases import has_modules
+from epprof_nb.analysis.frameworks.training_phases import has_modules
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.search import match_names
 from epprof_nb.views.queries.stack_selections import line_selections

@@ -10,7 +10,7 @@ import numpy as np
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
-from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments

@@ -19,7 +19,7 @@ from epprof_nb.analysis.findings.host_waits import (
     wait_remedy,
 )
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
-from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.analysis.utilisation.host_activity import (
     functions_of_host,

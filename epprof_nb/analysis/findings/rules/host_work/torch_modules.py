@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, code, op_id_of, time_taken
 from epprof_nb.analysis.frameworks.operator_links import is_operator
-from epprof_nb.analysis.frameworks.phases import MODULE_TYPES, is_of_type
+from epprof_nb.analysis.frameworks.training_phases import MODULE_TYPES, is_of_type
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration

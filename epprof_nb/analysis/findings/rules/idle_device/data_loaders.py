@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, capitalised, own_line_name, place_name
-from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.analysis.utilisation.host_idle import loops_at
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING

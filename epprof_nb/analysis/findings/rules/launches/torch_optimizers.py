@@ -18,7 +18,7 @@ from epprof_nb.analysis.findings.finding import (
     op_id_of,
     stack_of,
 )
-from epprof_nb.analysis.frameworks.phases import is_of_type
+from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural
