@@ -8,7 +8,12 @@ import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects, optional
 from epprof_nb.analysis.memory.in_use import InUse, lifetimes, moment
-from epprof_nb.analysis.memory.layers import DRIVER, layers, within_driver, without_timeline
+from epprof_nb.analysis.memory.memory_without_blocks import (
+    DRIVER,
+    layers,
+    within_driver,
+    without_timeline,
+)
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
