@@ -21,7 +21,7 @@ from epprof_nb.analysis.findings.finding import (
 from epprof_nb.analysis.findings.growing_work import growth_of_work
 from epprof_nb.analysis.findings.host_waits import is_wait_for_earlier_process
 from epprof_nb.analysis.findings.rules.memory.garbage_collection import COLLECT_LESS, pauses
-from epprof_nb.analysis.steps.iteration_events import collecting, recording
+from epprof_nb.analysis.steps.causes_of_slow_iterations import collecting, recording
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.steps.queued_work import queued_work
 from epprof_nb.analysis.steps.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table

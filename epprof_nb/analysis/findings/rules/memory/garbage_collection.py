@@ -13,7 +13,7 @@ from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of
 from epprof_nb.analysis.findings.frame_name import frame_name
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
-from epprof_nb.analysis.steps.iteration_events import collections
+from epprof_nb.analysis.steps.causes_of_slow_iterations import collections
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.utilisation.host_activity import host_activity
 from epprof_nb.arrays.groups import sum_by_group
