@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from epprof_nb.analysis.compare.aligned import AlignedTimelines, Row
+    from epprof_nb.analysis.compare.aligned_repeats import AlignedTimelines, Row
 
     Verdicts = Mapping[tuple[int, str | None], str]
     FloatArray = npt.NDArray[np.floating[Any]]
