@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from epprof_nb.analysis.compare.match import match
+from epprof_nb.analysis.compare.match_ops import match
 from epprof_nb.analysis.compare.reasons_not_to_compare import refusals
 from epprof_nb.analysis.compare.recording_conditions import slowdown_of_host
 from epprof_nb.analysis.compare.recordings import Recordings

@@ -16,7 +16,7 @@ from epprof_nb.data.repeats import repeat_bounds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from epprof_nb.analysis.compare.match import Pair
+    from epprof_nb.analysis.compare.match_ops import Pair
     from epprof_nb.analysis.compare.recordings import Recordings
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.names import CategoryColumn

@@ -21,7 +21,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
 )
 from epprof_nb.analysis.base.unknown_device_times import has_device_times, has_waits
-from epprof_nb.analysis.compare.match import Side, match
+from epprof_nb.analysis.compare.match_ops import Side, match
 from epprof_nb.analysis.compare.times_per_repeat import repeat_numbers, repeats_of
 from epprof_nb.analysis.stacks.by_stack import FrameTree, tree_of_work
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.compare.match import Pair
+    from epprof_nb.analysis.compare.match_ops import Pair
     from epprof_nb.arrays.types import IntArray
 
 _TIMES = {"device_ns": "{}_ns", "wait_ns": "wait_{}_ns"}

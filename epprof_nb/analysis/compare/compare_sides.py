@@ -15,7 +15,7 @@ from epprof_nb.analysis.compare.causes import largest_contributions, largest_dev
 from epprof_nb.analysis.compare.comparison_table import Test
 from epprof_nb.analysis.compare.contributions import median_change
 from epprof_nb.analysis.compare.elapsed_parts import waited
-from epprof_nb.analysis.compare.match import match, path_names
+from epprof_nb.analysis.compare.match_ops import match, path_names
 from epprof_nb.analysis.compare.memory import MemoryComparison, compare_memory
 from epprof_nb.analysis.compare.node_recording import node_recording
 from epprof_nb.analysis.compare.op_and_kernel_tables import kernel_table, notes_of_nodes, op_table

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.analysis.compare.elapsed_parts import ElapsedParts
-    from epprof_nb.analysis.compare.match import Pair
+    from epprof_nb.analysis.compare.match_ops import Pair
     from epprof_nb.analysis.compare.recordings import Recordings
     from epprof_nb.arrays.types import IntArray
 

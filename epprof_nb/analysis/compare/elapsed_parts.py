@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.compare.match import Side
+    from epprof_nb.analysis.compare.match_ops import Side
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 

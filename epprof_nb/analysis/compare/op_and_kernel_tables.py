@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.analysis.compare.comparison_table import Test
-    from epprof_nb.analysis.compare.match import Pair
+    from epprof_nb.analysis.compare.match_ops import Pair
     from epprof_nb.analysis.compare.recordings import Recordings
     from epprof_nb.analysis.compare.spread_between_recordings import Place
     from epprof_nb.analysis.compare.times_per_repeat import OpMeasures

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.compare.match import Pair
+    from epprof_nb.analysis.compare.match_ops import Pair
     from epprof_nb.analysis.compare.op_path_shapes import OpPathShapes
     from epprof_nb.analysis.compare.times_per_repeat import OpMeasures
     from epprof_nb.arrays.types import IntArray

@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.compare.elapsed_parts import elapsed, measure_elapsed
-from epprof_nb.analysis.compare.match import Side
+from epprof_nb.analysis.compare.match_ops import Side
 from epprof_nb.analysis.compare.op_path_shapes import OpPathShapes
 from epprof_nb.analysis.compare.times_per_repeat import (
     add_captured_ops,

@@ -15,7 +15,7 @@ from epprof_nb.data.repeats import repeat_bounds
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.compare.match import Side
+    from epprof_nb.analysis.compare.match_ops import Side
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 
@@ -65,7 +65,7 @@ def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
     index
         The recording.
     paths
-        int64 array: path of each op; see `epprof_nb.analysis.compare.match.Side.add`.
+        int64 array: path of each op; see `epprof_nb.analysis.compare.match_ops.Side.add`.
     count
         Number of paths.
     """
@@ -130,7 +130,7 @@ def add_captured_ops(
     index
         The recording.
     owners, side
-        See `epprof_nb.analysis.compare.match.Side.owners`.
+        See `epprof_nb.analysis.compare.match_ops.Side.owners`.
     measures
         Measures of the recording, changed in place. An op that captured a graph counts as often as
         the graph was launched.
