@@ -16,7 +16,7 @@ from epprof_nb.analysis.base.result_table import (
 )
 from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines, frame_label
-from epprof_nb.analysis.compare.causes import LEAST_SHARE, MAX_NAMED, rows_of
+from epprof_nb.analysis.compare.causes_of_changes import LEAST_SHARE, MAX_NAMED, rows_of
 from epprof_nb.analysis.compare.comparison_table import (
     Quantity,
     columns_of,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.compare.causes import Values
+    from epprof_nb.analysis.compare.causes_of_changes import Values
     from epprof_nb.analysis.compare.comparison_table import Test
     from epprof_nb.arrays.types import IntArray
 

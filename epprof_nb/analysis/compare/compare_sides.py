@@ -11,7 +11,10 @@ from epprof_nb.analysis.base.devices import gpu_ids
 from epprof_nb.analysis.compare import significance
 from epprof_nb.analysis.compare.aligned_repeats import AlignedTimelines, align
 from epprof_nb.analysis.compare.by_line import compare_lines, largest_line_changes
-from epprof_nb.analysis.compare.causes import largest_contributions, largest_device_changes
+from epprof_nb.analysis.compare.causes_of_changes import (
+    largest_contributions,
+    largest_device_changes,
+)
 from epprof_nb.analysis.compare.comparison_table import Test
 from epprof_nb.analysis.compare.contributions import median_change
 from epprof_nb.analysis.compare.elapsed_parts import waited

@@ -9,7 +9,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.compare.causes import OWN, WAITS, cause, rows_of
+from epprof_nb.analysis.compare.causes_of_changes import OWN, WAITS, cause, rows_of
 from epprof_nb.analysis.compare.significance import CHANGED
 from epprof_nb.util.format import duration, in_backticks
 from epprof_nb.util.html import to_base64, with_code

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.base.stack_lines import frame_label
 from epprof_nb.analysis.compare.by_line import lines_inside
-from epprof_nb.analysis.compare.causes import (
+from epprof_nb.analysis.compare.causes_of_changes import (
     DEVICE,
     LEAST_SHARE,
     WAITS,
@@ -24,7 +24,7 @@ from epprof_nb.util.format import duration, plural, shorten, signed_duration, si
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from epprof_nb.analysis.compare.causes import Values
+    from epprof_nb.analysis.compare.causes_of_changes import Values
     from epprof_nb.analysis.compare.compare_sides import ComparisonResult
 
 _ROWS = 12
