@@ -31,7 +31,7 @@ from epprof_nb import _native
 from epprof_nb.analysis.critical_path.changed_durations import Owners
 from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order, spans
 from epprof_nb.analysis.critical_path.exclusive_ops import exclusive_joins
-from epprof_nb.analysis.critical_path.idle_time import (
+from epprof_nb.analysis.critical_path.idle_threads import (
     MAX_THREADS,
     idle_joins,
     idle_times,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.critical_path.changed_durations import Changes, HostTime, Removed
     from epprof_nb.analysis.critical_path.columns import Columns, Rows
-    from epprof_nb.analysis.critical_path.idle_time import Idle
+    from epprof_nb.analysis.critical_path.idle_threads import Idle
     from epprof_nb.analysis.critical_path.lock_order import LastTurns
     from epprof_nb.analysis.critical_path.thread_joins import Joins
     from epprof_nb.arrays.types import BoolArray, IntArray

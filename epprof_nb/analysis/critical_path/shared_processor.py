@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.critical_path.changed_durations import NO_TIME, HostTime
-from epprof_nb.analysis.critical_path.idle_time import MAX_THREADS, known_waits
+from epprof_nb.analysis.critical_path.idle_threads import MAX_THREADS, known_waits
 from epprof_nb.analysis.critical_path.interleaved_ops import suspended_ops
 from epprof_nb.arrays.intervals import (
     EARLIEST,

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.idle_time import Idle
+    from epprof_nb.analysis.critical_path.idle_threads import Idle
     from epprof_nb.analysis.critical_path.unrecorded_runs import Part
     from epprof_nb.arrays.types import BoolArray, IntArray
 

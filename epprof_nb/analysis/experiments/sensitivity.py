@@ -15,7 +15,7 @@ from epprof_nb.analysis.base.result_table import (
     objects,
     optional,
 )
-from epprof_nb.analysis.critical_path.idle_time import MAX_THREADS
+from epprof_nb.analysis.critical_path.idle_threads import MAX_THREADS
 from epprof_nb.analysis.critical_path.what_if import WhatIf
 from epprof_nb.analysis.experiments.candidates import (
     MIN_SHARE,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import Column
-    from epprof_nb.analysis.critical_path.idle_time import Idle
+    from epprof_nb.analysis.critical_path.idle_threads import Idle
     from epprof_nb.analysis.critical_path.what_if import Target
     from epprof_nb.analysis.experiments.candidates import DelayedOp, Side
     from epprof_nb.analysis.experiments.measured import Round
