@@ -31,6 +31,7 @@ from epprof_nb import _native
 from epprof_nb.analysis.critical_path.changed_durations import Owners
 from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order, spans
 from epprof_nb.analysis.critical_path.exclusive_ops import exclusive_joins
+from epprof_nb.analysis.critical_path.gil_of_python_kernels import PythonKernels
 from epprof_nb.analysis.critical_path.idle_threads import (
     MAX_THREADS,
     idle_joins,
@@ -47,7 +48,6 @@ from epprof_nb.analysis.critical_path.launches import (
 )
 from epprof_nb.analysis.critical_path.lock_order import last_turns
 from epprof_nb.analysis.critical_path.own_time import NO_OWN_TIME, own_time_until
-from epprof_nb.analysis.critical_path.python_kernels import PythonKernels
 from epprof_nb.analysis.critical_path.recorded_joins import recorded_joins
 from epprof_nb.analysis.critical_path.sampled_joins import sampled_joins
 from epprof_nb.analysis.critical_path.shared_processor import SharedProcessor
