@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.index import index_of
-from epprof_nb.analysis.experiments.measured import Measured
+from epprof_nb.analysis.experiments.measurements_in_info import Measured
 from epprof_nb.analysis.experiments.sensitivity import sensitivities, sensitivity_table
 from epprof_nb.analysis.experiments.sentences import OpSentence, advice_on, headline_of, op_sentence
 from epprof_nb.util.cached import cached_property

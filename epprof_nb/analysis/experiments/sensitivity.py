@@ -25,7 +25,7 @@ from epprof_nb.analysis.experiments.candidates import (
     rows_to_delay,
 )
 from epprof_nb.analysis.experiments.design import MAX_WIDTH
-from epprof_nb.analysis.experiments.measured import Measured
+from epprof_nb.analysis.experiments.measurements_in_info import Measured
 from epprof_nb.analysis.experiments.reasons_not_to_start import scatter_of, unusual
 from epprof_nb.analysis.experiments.slopes import NO_SLOPE, Slope
 from epprof_nb.arrays.types import MISSING
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.critical_path.idle_threads import Idle
     from epprof_nb.analysis.critical_path.what_if import Target
     from epprof_nb.analysis.experiments.candidates import DelayedOp, Side
-    from epprof_nb.analysis.experiments.measured import Round
+    from epprof_nb.analysis.experiments.measurements_in_info import Round
 
 _FIXED: Idle = "fixed"
 _HARDLY = 1e-9

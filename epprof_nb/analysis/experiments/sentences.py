@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.experiments.candidates import SIDES
 from epprof_nb.analysis.experiments.design import MAX_WIDTH
-from epprof_nb.analysis.experiments.measured import Measured
+from epprof_nb.analysis.experiments.measurements_in_info import Measured
 from epprof_nb.analysis.experiments.sensitivity import sensitivities
 from epprof_nb.util.format import duration, in_backticks, percent, plural
 

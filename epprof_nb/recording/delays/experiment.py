@@ -21,7 +21,7 @@ from epprof_nb.analysis.experiments.design import (
     executions_to_delay,
     fold_over,
 )
-from epprof_nb.analysis.experiments.measured import Measured, Round
+from epprof_nb.analysis.experiments.measurements_in_info import Measured, Round
 from epprof_nb.analysis.experiments.reasons_not_to_start import (
     check_executions,
     planned,

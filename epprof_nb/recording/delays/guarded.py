@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
-from epprof_nb.analysis.experiments.measured import Measured
+from epprof_nb.analysis.experiments.measurements_in_info import Measured
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.recording.delays.device import device_of
 from epprof_nb.recording.delays.experiment import Experiment

@@ -9,7 +9,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.analysis.experiments.design import MAX_DELAYED
-from epprof_nb.analysis.experiments.measured import Measured
+from epprof_nb.analysis.experiments.measurements_in_info import Measured
 from epprof_nb.core.errors import ExperimentError, ProfileFileError
 from epprof_nb.data.schema import HOST_SAMPLES
 from epprof_nb.recording.delays import op_ends
