@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.index_in_pieces import NotInOnePassError
 from epprof_nb.analysis.base.missing_records import record_counts, total_count
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
 from epprof_nb.analysis.base.unknown_device_times import is_trace
-from epprof_nb.analysis.breakdowns import device_pass
+from epprof_nb.analysis.breakdowns import devices_in_pieces
 from epprof_nb.analysis.breakdowns.by_device import COLUMNS, device_table
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.profile_data import ProfileData
@@ -53,9 +53,9 @@ def devices_of(job: JobData, number: int) -> tuple[ResultTable, tuple[int, int] 
     Activities in a file are read in pieces. The communication is None if that is not possible.
     """
     if not _lacks_records(job, number):
-        pieces = job.pieces(number, "activities", device_pass.COLUMNS)
+        pieces = job.pieces(number, "activities", devices_in_pieces.COLUMNS)
         with suppress(NotInOnePassError):
-            found = device_pass.DevicePass(pieces, job.info(number))
+            found = devices_in_pieces.DevicePass(pieces, job.info(number))
             return found.table(), found.communication
     return device_table(index_of(device_data(job, number))), None
 

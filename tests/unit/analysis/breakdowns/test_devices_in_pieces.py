@@ -8,7 +8,7 @@ import pytest
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.base.index_in_pieces import NotInOnePassError
 from epprof_nb.analysis.breakdowns.by_device import device_table
-from epprof_nb.analysis.breakdowns.device_pass import DevicePass
+from epprof_nb.analysis.breakdowns.devices_in_pieces import DevicePass
 from epprof_nb.analysis.ranks.communication import communication
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
