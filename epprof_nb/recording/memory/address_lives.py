@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.arrays.order import stable_order
+from epprof_nb.arrays.stable_order import stable_order
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.arrays.order import stable_order
+from epprof_nb.arrays.stable_order import stable_order
 from epprof_nb.recording.memory.torch_snapshot import ALLOCATED, Blocks
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.arrays.order import stable_order
+from epprof_nb.arrays.stable_order import stable_order
 from epprof_nb.recording.memory.thread_marks import UNKNOWN_THREAD, ThreadsByText
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epprof_nb.arrays.order import stable_order
+from epprof_nb.arrays.stable_order import stable_order
 
 LIMITS = np.iinfo(np.int64)
 
