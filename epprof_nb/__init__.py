@@ -104,7 +104,7 @@ def _watch_kernel_sessions() -> None:
     """Observe the sessions with kernels in Python, also before the first profile."""
 
     def observe(session: object, number: int) -> None:
-        import_module("epprof_nb.onnxruntime.own_sessions").observe(session, number)
+        import_module("epprof_nb.onnxruntime.python_kernel_sessions").observe(session, number)
 
     def watch() -> None:
         import_module("epprof_nb.ep.sessions").CREATED.append(observe)
