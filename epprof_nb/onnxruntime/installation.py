@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.onnxruntime.replaced import REPLACED, restore
+from epprof_nb.onnxruntime.replaced_attributes import REPLACED, restore
 from epprof_nb.util.after_import import after_import, cancel
 
 if TYPE_CHECKING:

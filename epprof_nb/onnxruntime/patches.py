@@ -10,7 +10,7 @@ from epprof_nb.core import added_providers
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.ort_binding import check_release
 from epprof_nb.onnxruntime import attach, bound_inputs, genai
-from epprof_nb.onnxruntime.replaced import REPLACED, replace
+from epprof_nb.onnxruntime.replaced_attributes import REPLACED, replace
 from epprof_nb.onnxruntime.run_wrappers import wrap_end_profiling, wrap_run
 from epprof_nb.recording.onnxruntime import sessions
 
