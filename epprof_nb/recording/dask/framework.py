@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import epprof_nb.recording.ranges.ranges  # noqa: F401 - suspends the ops of coroutines
 from epprof_nb import _native
-from epprof_nb.recording.dask.lines import inheriting, line_of, running_line
+from epprof_nb.recording.dask.submitting_lines import inheriting, line_of, running_line
 from epprof_nb.recording.frameworks.patches import Patches
 from epprof_nb.recording.statements.statement_registry import STATEMENT
 from epprof_nb.util.after_import import after_import, cancel
