@@ -26,7 +26,13 @@ from epprof_nb.recording.out_of_memory.errors import (
     provider_note,
 )
 from epprof_nb.recording.out_of_memory.hidden_values import hidden_values
-from epprof_nb.recording.out_of_memory.places import (
+from epprof_nb.recording.out_of_memory.pools import (
+    DeviceMemory,
+    device_memory,
+    other_pools,
+    torch_pool,
+)
+from epprof_nb.recording.out_of_memory.traceback_lines import (
     frames_of,
     is_own,
     place_in_kernel,
@@ -36,12 +42,6 @@ from epprof_nb.recording.out_of_memory.places import (
     short_file,
     users_frames,
     users_modules,
-)
-from epprof_nb.recording.out_of_memory.pools import (
-    DeviceMemory,
-    device_memory,
-    other_pools,
-    torch_pool,
 )
 from epprof_nb.recording.out_of_memory.variables import Root, Search, frame_variables
 

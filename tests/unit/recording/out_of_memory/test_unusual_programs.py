@@ -26,7 +26,7 @@ from epprof_nb.recording.out_of_memory import facts, torch_failures, variables
 from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
 from epprof_nb.recording.out_of_memory.errors import allocation_error, requested_bytes
 from epprof_nb.recording.out_of_memory.facts import explain
-from epprof_nb.recording.out_of_memory.places import frames_of, users_frames
+from epprof_nb.recording.out_of_memory.traceback_lines import frames_of, users_frames
 
 
 @pytest.fixture(autouse=True)
