@@ -27,7 +27,7 @@ from epprof_nb.core.least_repeats import MIN_COMPARED
 from epprof_nb.files.measured_spreads import check_spread_writable, save_spread, spread_path
 from epprof_nb.profiles import load
 from epprof_nb.util.format import percent
-from epprof_nb.util.machine import machine_id
+from epprof_nb.util.machine_id import machine_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from epprof_nb.recording.samples.host_samples import sample_counts
 from epprof_nb.recording.session import clock_check
 from epprof_nb.recording.session.graph_notes import notes_on_graphs
 from epprof_nb.recording.stacks.availability import why_unavailable
-from epprof_nb.util.machine import machine_id
+from epprof_nb.util.machine_id import machine_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from epprof_nb.recording.children.order import VARIABLE
 from epprof_nb.recording.children.processes import has_variable
 from epprof_nb.recording.children.subprocess_orders import StartedProcesses
 from epprof_nb.recording.session.service import service
-from epprof_nb.util.machine import machine_id
+from epprof_nb.util.machine_id import machine_id
 from tests.helpers.repeated import TIMES, repeated
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")

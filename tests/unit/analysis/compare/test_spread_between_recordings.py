@@ -18,7 +18,7 @@ from epprof_nb.analysis.compare.spread_between_recordings import measure_spread
 from epprof_nb.cli import main
 from epprof_nb.files.measured_spreads import load_spread, save_spread, spread_path
 from epprof_nb.util.format import percent
-from epprof_nb.util.machine import machine_id
+from epprof_nb.util.machine_id import machine_id
 from tests.helpers.repeated import repeated
 from tests.helpers.tiny import rows
 
