@@ -1,4 +1,4 @@
-"""The order to listen that the child processes of a notebook get while the settings ask for it."""
+"""The setting ``GpuProfile.children``: while it is set, child processes get the order to listen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _HOLDER = "the notebook"
 
 
-class ChildOrder:
+class ChildrenSetting:
     """Standing order of a notebook, given while ``GpuProfile.children`` is set."""
 
     def __init__(self, settings: GpuProfile) -> None:

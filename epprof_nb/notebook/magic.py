@@ -15,7 +15,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
 from epprof_nb.notebook.cell_run import CellRun, OnError
-from epprof_nb.notebook.children_setting import ChildOrder
+from epprof_nb.notebook.children_setting import ChildrenSetting
 from epprof_nb.notebook.completion import matcher
 from epprof_nb.notebook.failure_watch import FailureWatch
 from epprof_nb.notebook.idle_imports import IdleImports
@@ -61,7 +61,7 @@ class ProfileMagics(Magics):
         self.completions = matcher(self.gpuprofile.parser)  # type: ignore[attr-defined]
         self.failures = FailureWatch(self.settings)
         self.imports = IdleImports()
-        self.children = ChildOrder(self.settings)
+        self.children = ChildrenSetting(self.settings)
         self.value: object = None  # last expression of a cell, for IPython to display
 
     @with_arguments
