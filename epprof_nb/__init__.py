@@ -107,9 +107,9 @@ def _watch_kernel_sessions() -> None:
         import_module("epprof_nb.onnxruntime.python_kernel_sessions").observe(session, number)
 
     def watch() -> None:
-        import_module("epprof_nb.ep.sessions").CREATED.append(observe)
+        import_module("epprof_nb.ep.session_patches").CREATED.append(observe)
 
-    import_module("epprof_nb.util.after_import").after_import("epprof_nb.ep.sessions", watch)
+    import_module("epprof_nb.util.after_import").after_import("epprof_nb.ep.session_patches", watch)
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,7 @@ from epprof_nb.ep import (
     kernels,  # noqa: F401 - defines the built-in kernels
     provider_options,
     registration,
-    sessions,
+    session_patches,
 )
 from epprof_nb.ep.graphs import creation, session_graphs
 from epprof_nb.ep.provider_options import GRAPHS, OPTIONS, WARM_UPS
@@ -191,8 +191,8 @@ def connect() -> None:
 
     The core calls this itself if a program registers the library with ONNX Runtime by hand.
     """
-    context.connect(_open_session, session_graphs.release, sessions.domains)
-    sessions.patch()
+    context.connect(_open_session, session_graphs.release, session_patches.domains)
+    session_patches.patch()
 
 
 def _open_session(given: dict[str, str], device: int) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.ep import unclaimed, unknown_operators
 from epprof_nb.ep.provider import provider
-from epprof_nb.ep.sessions import with_domains
+from epprof_nb.ep.session_patches import with_domains
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -199,10 +199,10 @@ def test_an_empty_selection_is_refused(ep):
 
 
 def test_a_forked_child_can_define_kernels_while_another_thread_does(ep):
-    from epprof_nb.ep import sessions
+    from epprof_nb.ep import session_patches
     from epprof_nb.ep.kernel import REGISTRY
 
-    for lock in (REGISTRY._lock, sessions._lock):
+    for lock in (REGISTRY._lock, session_patches._lock):
         held, done = threading.Event(), threading.Event()
 
         def hold(lock=lock, held=held, done=done):
