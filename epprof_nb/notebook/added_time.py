@@ -94,8 +94,8 @@ def _waits_for_others(
     import numpy as np
 
     from epprof_nb.analysis.base.devices import used_gpu
-    from epprof_nb.analysis.base.host_load import load_of, waits
     from epprof_nb.analysis.base.index import index_of
+    from epprof_nb.analysis.base.processor_use import load_of, waits
 
     if used_gpu(index_of(profile)):
         return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.devices import used_gpu
-from epprof_nb.analysis.base.host_load import load_of, waits
+from epprof_nb.analysis.base.processor_use import load_of, waits
 from epprof_nb.util.format import percent, plural
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.host_load import load_of, waits
+from epprof_nb.analysis.base.processor_use import load_of, waits
 from epprof_nb.analysis.ranks.collective_kinds import (
     CALL,
     KINDS,
