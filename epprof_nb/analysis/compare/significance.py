@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from epprof_nb.analysis.compare.distributions import student_distance, student_tail
+from epprof_nb.analysis.compare.statistical_distributions import student_distance, student_tail
 from epprof_nb.analysis.compare.variance_of_medians import (
     Recording,
     tells_spread,

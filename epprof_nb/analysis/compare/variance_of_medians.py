@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.compare.distributions import median_of_chi_squared, ratio_of_variances
+from epprof_nb.analysis.compare.statistical_distributions import (
+    median_of_chi_squared,
+    ratio_of_variances,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from epprof_nb.analysis.compare.distributions import (
+from epprof_nb.analysis.compare.statistical_distributions import (
     median_of_chi_squared,
     ratio_of_variances,
     student_distance,
