@@ -45,7 +45,7 @@ def show_explanation(
 
     if allocation_error(error) is None:  # most errors; the rest need not be imported
         return
-    from epprof_nb.recording.out_of_memory.facts import explain
+    from epprof_nb.recording.out_of_memory.explain_error import explain
 
     explanation = explain(error, variables, failures_before=failures_before)
     if explanation is not None:

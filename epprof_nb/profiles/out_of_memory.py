@@ -24,7 +24,7 @@ def explained(error: BaseException, failures_before: int) -> str | None:
     an exception: the text has the problem.
     """
     try:
-        from epprof_nb.recording.out_of_memory.facts import explain
+        from epprof_nb.recording.out_of_memory.explain_error import explain
         from epprof_nb.views.renderers.out_of_memory import as_text
 
         made = explain(error, failures_before=failures_before)

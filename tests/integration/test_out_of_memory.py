@@ -196,12 +196,12 @@ def test_nothing_is_kept(explained, run, shell):
 
 
 def test_an_explanation_that_fails_is_reported(explained, capsys, monkeypatch):
-    from epprof_nb.recording.out_of_memory import facts
+    from epprof_nb.recording.out_of_memory import explain_error
 
     def fail(*_, **__):
         raise ValueError("planted")
 
-    monkeypatch.setattr(facts, "explain", fail)
+    monkeypatch.setattr(explain_error, "explain", fail)
     assert explained("host.empty(10**9)") == ""
     assert "could not be explained (ValueError: planted)" in capsys.readouterr().err
 
@@ -260,7 +260,7 @@ def test_loading_the_extension_imports_neither_torch_nor_the_search(tmp_path):
     code = (
         "from IPython.core.interactiveshell import InteractiveShell as S\n"
         "import sys; S.instance().run_line_magic('load_ext', 'epprof_nb')\n"
-        "names = ('torch', 'epprof_nb.recording.out_of_memory.facts')\n"
+        "names = ('torch', 'epprof_nb.recording.out_of_memory.explain_error')\n"
         "print([name for name in names if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,7 +6,12 @@ import sys
 
 import pytest
 
-from epprof_nb.recording.out_of_memory import device_arrays, facts, torch_failures, variables
+from epprof_nb.recording.out_of_memory import (
+    device_arrays,
+    explain_error,
+    torch_failures,
+    variables,
+)
 
 MB = 2**20
 
@@ -14,9 +19,9 @@ MB = 2**20
 @pytest.fixture(autouse=True)
 def no_modules_of_tests(monkeypatch):
     """Leave out the modules of other tests: what they keep takes longer than the search may."""
-    modules = facts.users_modules
+    modules = explain_error.users_modules
     monkeypatch.setattr(
-        facts, "users_modules", lambda program: filter(_is_not_of_tests, modules(program))
+        explain_error, "users_modules", lambda program: filter(_is_not_of_tests, modules(program))
     )
 
 

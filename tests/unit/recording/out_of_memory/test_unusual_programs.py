@@ -22,10 +22,10 @@ import pytest
 
 import epprof_nb
 from epprof_nb import host
-from epprof_nb.recording.out_of_memory import facts, torch_failures, variables
+from epprof_nb.recording.out_of_memory import explain_error, torch_failures, variables
 from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
 from epprof_nb.recording.out_of_memory.errors import allocation_error, requested_bytes
-from epprof_nb.recording.out_of_memory.facts import explain
+from epprof_nb.recording.out_of_memory.explain_error import explain
 from epprof_nb.recording.out_of_memory.traceback_lines import frames_of, users_frames
 
 
@@ -434,7 +434,7 @@ def test_attributes_are_read_without_properties_of_their_dictionary(monkeypatch)
 def test_an_explanation_that_fails_leaves_the_error_of_the_program(monkeypatch, capsys):
     # A notebook of another test in this process would explain the error itself.
     monkeypatch.setattr(torch_failures, "_OBSERVER", torch_failures._Observer())
-    monkeypatch.setattr(facts, "_explained", interrupt)
+    monkeypatch.setattr(explain_error, "_explained", interrupt)
     with pytest.raises(MemoryError, match="host device"), epprof_nb.profile():
         ask()
     assert "could not be explained (KeyboardInterrupt)." in capsys.readouterr().err
