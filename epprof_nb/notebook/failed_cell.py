@@ -41,7 +41,7 @@ def show_explanation(
     failures_before
         Number of failed allocations of torch before the cell.
     """
-    from epprof_nb.recording.out_of_memory.errors import allocation_error
+    from epprof_nb.recording.out_of_memory.recognize_errors import allocation_error
 
     if allocation_error(error) is None:  # most errors; the rest need not be imported
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from epprof_nb import _native
 from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.profiles.analyses import ProfileAnalyses
-from epprof_nb.recording.out_of_memory.errors import allocation_error
+from epprof_nb.recording.out_of_memory.recognize_errors import allocation_error
 from epprof_nb.recording.out_of_memory.torch_failures import Watch
 from epprof_nb.recording.session import session, steps
 

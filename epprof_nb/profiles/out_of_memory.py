@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from epprof_nb.recording.out_of_memory.errors import class_name, message_of
+from epprof_nb.recording.out_of_memory.recognize_errors import class_name, message_of
 
 
 def print_explanation(error: BaseException, failures_before: int) -> None:

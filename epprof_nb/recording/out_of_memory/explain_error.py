@@ -17,20 +17,20 @@ from epprof_nb import _native
 from epprof_nb.data.out_of_memory import Explanation, FreeMemory, Pool
 from epprof_nb.recording.out_of_memory import torch_failures
 from epprof_nb.recording.out_of_memory.device_arrays import HOST
-from epprof_nb.recording.out_of_memory.errors import (
-    ON_HOST,
-    allocation_error,
-    chain,
-    class_name,
-    message_of,
-    provider_note,
-)
 from epprof_nb.recording.out_of_memory.hidden_values import hidden_values
 from epprof_nb.recording.out_of_memory.pools import (
     DeviceMemory,
     device_memory,
     other_pools,
     torch_pool,
+)
+from epprof_nb.recording.out_of_memory.recognize_errors import (
+    ON_HOST,
+    allocation_error,
+    chain,
+    class_name,
+    message_of,
+    provider_note,
 )
 from epprof_nb.recording.out_of_memory.traceback_lines import (
     frames_of,
@@ -48,7 +48,7 @@ from epprof_nb.recording.out_of_memory.variables import Root, Search, frame_vari
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from epprof_nb.recording.out_of_memory.errors import AllocationError
+    from epprof_nb.recording.out_of_memory.recognize_errors import AllocationError
     from epprof_nb.recording.out_of_memory.torch_failures import FailedAllocation
     from epprof_nb.recording.out_of_memory.torch_pool import TorchPool
 

@@ -12,7 +12,7 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
-from epprof_nb.recording.out_of_memory.errors import class_name
+from epprof_nb.recording.out_of_memory.recognize_errors import class_name
 from epprof_nb.recording.out_of_memory.traceback_lines import place_of, users_frames
 from epprof_nb.recording.out_of_memory.variables import Root, frame_variables
 

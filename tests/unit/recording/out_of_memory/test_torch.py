@@ -94,7 +94,7 @@ def test_an_error_that_code_caught_is_not_the_one(memory):
 
 
 def requested_of(error):
-    from epprof_nb.recording.out_of_memory.errors import requested_bytes
+    from epprof_nb.recording.out_of_memory.recognize_errors import requested_bytes
 
     return requested_bytes(str(error))
 

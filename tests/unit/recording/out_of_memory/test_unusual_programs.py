@@ -24,8 +24,8 @@ import epprof_nb
 from epprof_nb import host
 from epprof_nb.recording.out_of_memory import explain_error, torch_failures, variables
 from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
-from epprof_nb.recording.out_of_memory.errors import allocation_error, requested_bytes
 from epprof_nb.recording.out_of_memory.explain_error import explain
+from epprof_nb.recording.out_of_memory.recognize_errors import allocation_error, requested_bytes
 from epprof_nb.recording.out_of_memory.traceback_lines import frames_of, users_frames
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epprof_nb.recording.out_of_memory.errors import (
+from epprof_nb.recording.out_of_memory.recognize_errors import (
     ON_HOST,
     allocation_error,
     chain,
