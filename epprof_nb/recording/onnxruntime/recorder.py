@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recording.onnxruntime import node_usage, sessions
-from epprof_nb.recording.onnxruntime.info import session_info, session_notes
 from epprof_nb.recording.onnxruntime.learned_nodes import identify_nodes
 from epprof_nb.recording.onnxruntime.op_rows import add_ort_columns
+from epprof_nb.recording.onnxruntime.sessions_in_info import session_info, session_notes
 from epprof_nb.recording.recorder import Recorder, RecorderOutput
 
 if TYPE_CHECKING:

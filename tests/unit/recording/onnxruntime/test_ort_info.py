@@ -11,9 +11,9 @@ from epprof_nb.analysis.onnx.overhead import (
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.recording.onnxruntime import run_log, sessions
 from epprof_nb.recording.onnxruntime.choice_of_runs import RunHistory
-from epprof_nb.recording.onnxruntime.info import session_info, session_notes
 from epprof_nb.recording.onnxruntime.run_log import LoggedRun
 from epprof_nb.recording.onnxruntime.sessions import ObservedSession
+from epprof_nb.recording.onnxruntime.sessions_in_info import session_info, session_notes
 from tests.helpers.tiny import kernel, op, table
 
 SESSION = 1 << 40  # no session of other tests has this number
