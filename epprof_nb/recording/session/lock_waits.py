@@ -15,7 +15,7 @@ from epprof_nb.data.table import Table
 from epprof_nb.recording.native_columns import ids, numbers
 
 _FUNCTIONS = ("Lock.acquire", "RLock.acquire", "SimpleQueue.get", SLEEP)
-"""Functions by number, as in ``native/core/lock_waits.h``."""
+"""Functions by number, as in `native/core/api.h`."""
 
 
 def start() -> None:
