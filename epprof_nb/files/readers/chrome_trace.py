@@ -17,7 +17,7 @@ from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import with_repeats
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
 from epprof_nb.files.readers.correlation import correlated
-from epprof_nb.files.readers.finishing import from_zero, with_stacks
+from epprof_nb.files.readers.finish_tables import from_zero, with_stacks
 from epprof_nb.files.readers.nesting import OpStacks
 from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, signed, text
 from epprof_nb.files.readers.xla_devices import XlaDevices

@@ -11,7 +11,7 @@ from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.graph_table import graph_table
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.files.readers.finishing import with_stacks
+from epprof_nb.files.readers.finish_tables import with_stacks
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray

@@ -21,7 +21,7 @@ from epprof_nb.data.schema import MEMORY, MISSING, OPS, OVERHEAD
 from epprof_nb.files.readers.columns import integers, texts, times
 from epprof_nb.files.readers.correlation import correlated
 from epprof_nb.files.readers.device_rows import activity_rows, call_rows
-from epprof_nb.files.readers.finishing import from_zero
+from epprof_nb.files.readers.finish_tables import from_zero
 from epprof_nb.files.readers.kineto_collectives import COLLECTIVE, collective_of
 from epprof_nb.files.readers.kineto_event_fields import NO_ARGS, event_of, parsed
 from epprof_nb.files.readers.kineto_nodes import with_nodes

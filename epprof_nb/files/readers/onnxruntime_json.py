@@ -21,7 +21,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
-from epprof_nb.files.readers.finishing import from_zero, with_stacks
+from epprof_nb.files.readers.finish_tables import from_zero, with_stacks
 from epprof_nb.files.readers.json_events import MAX_EVENT_BYTES
 from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, signed, text
 
