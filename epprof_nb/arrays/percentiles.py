@@ -63,9 +63,13 @@ class GroupStatistics:
         # Each value may be stored with its group in one integer; see `_sorted_by_group`.
         self._low, self._span = 0, 0
         if weights is None:
-            self.count = np.bincount(groups, minlength=n)
             self.total = sum_by_group(groups, values, n)[:-1]
             self._sorted, self._low, self._span = _sorted_by_group(groups, values, n)
+            if self._span:
+                bounds = np.arange(n + 1, dtype=self._sorted.dtype) * self._span
+                self.count = np.diff(np.searchsorted(self._sorted, bounds))
+            else:
+                self.count = np.bincount(groups, minlength=n)
             self._cumulative = None
         else:
             self.count = sum_by_group(groups, weights, n)[:-1]
@@ -93,7 +97,7 @@ class GroupStatistics:
         if self._cumulative is not None:
             at = np.searchsorted(self._cumulative, rank)
         at = np.minimum(at, len(self._sorted) - 1)
-        values = self._sorted[at]
+        values = self._sorted[at].astype(np.int64)
         if self._span:
             values = values % self._span + self._low
         return np.where(self.count > 0, values, 0)
@@ -109,7 +113,7 @@ def _repeated(column: npt.NDArray[_Number], weights: IntArray) -> npt.NDArray[_N
 
 def _sorted_by_group(
     groups: npt.NDArray[np.signedinteger[Any]], values: IntArray, n: int
-) -> tuple[IntArray, int, int]:
+) -> tuple[npt.NDArray[np.integer[Any]], int, int]:
     """Return the values in order of group and value, or integers that hold both.
 
     In such an integer, the value is ``integer % span + low``; `low` and `span` are returned second
@@ -118,10 +122,11 @@ def _sorted_by_group(
     low = int(values.min(initial=0))
     span = int(values.max(initial=0)) - low + 1
     if n * span < 2**62:
-        # Sorting one integer is many times faster than sorting an index by two columns.
-        keys = np.multiply(groups, span, dtype=np.int64)
-        keys += values
-        keys -= low
+        # Sorting one integer is many times faster than sorting an index by two columns, and half as
+        # many bytes take half the time.
+        dtype: type[np.integer[Any]] = np.uint32 if n * span < 2**32 else np.int64
+        keys = (values - low).astype(dtype)
+        keys += groups.astype(dtype) * span
         keys.sort()
         return keys, low, span
     return values[np.lexsort((values, groups))], 0, 0
