@@ -23,7 +23,7 @@ from epprof_nb.analysis.base.result_table import (
 from epprof_nb.analysis.base.unknown_device_times import has_device_times, has_waits
 from epprof_nb.analysis.compare.match_ops import Side, match
 from epprof_nb.analysis.compare.times_per_repeat import repeat_numbers, repeats_of
-from epprof_nb.analysis.stacks.by_stack import FrameTree, tree_of_work
+from epprof_nb.analysis.stacks.by_stack import FrameTree, stack_work, tree_of_work
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds
@@ -78,7 +78,8 @@ class _StackSide(Side):
         return np.where(is_known, values, np.nan)
 
     def _add_recording(self, index: ProfileIndex, frames: FrameTree) -> None:
-        tree, _ = tree_of_work(index, *_compared(index), frames)
+        work, waits = _compared(index)
+        tree, _ = tree_of_work(index, stack_work(index, work), waits, frames)
         texts = (tree.names(name).to_list() for name in ("level", "name", "cell", "source"))
         found = [
             _Node(level or "", name, file, line, source or "")

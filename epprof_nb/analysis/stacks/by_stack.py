@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from epprof_nb.arrays.ids import mask_as_rows, values_at
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.names import CategoryColumn
 
 NO_STACK = "(no stack)"
 """Name of the row of work without a Python stack."""
@@ -96,18 +99,62 @@ def tree_and_nodes(
     """
     if library and index.cached(StackLines).is_own.all():  # then there is no frame of a library
         return index.cached(tree_and_nodes, attribution, False, folded)  # noqa: FBT003
-    work, waits = mask_as_rows(index.is_device_work), np.flatnonzero(index.cached(is_wait))
     tree = FrameTree(index, library=library, folded=folded)
-    return tree_of_work(index, work, waits, tree, attribution=attribution)
+    work, waits = index.cached(_all_work, attribution), np.flatnonzero(index.cached(is_wait))
+    return tree_of_work(index, work, waits, tree)
+
+
+class StackWork(NamedTuple):
+    """Sums of the device work of one stack, kind and name, in the order of the first ones.
+
+    Attributes
+    ----------
+    stack
+        Integer array: the stack; `MISSING` for none.
+    kinds, names
+        Kind and name.
+    activities, device_ns, launches, bytes
+        int64 arrays: the number of activities, and their sums.
+    """
+
+    stack: npt.NDArray[np.signedinteger[Any]]
+    kinds: CategoryColumn
+    names: CategoryColumn
+    activities: IntArray
+    device_ns: IntArray
+    launches: IntArray
+    bytes: IntArray
+
+
+def stack_work(
+    index: ProfileIndex, rows: IntArray | slice, attribution: Attribution = "launch"
+) -> StackWork:
+    """Sum up the activities at `rows`, which are device work, by stack, kind and name."""
+    activities = index.profile.tables["activities"]
+    stack = index.cached(StackLines).of_activities(attribution)[rows]
+    kinds, names = (activities.names(column).take(rows) for column in ("kind", "name"))
+    groups, first = group_codes(stack, kinds.codes, names.codes)
+
+    def by_group(values: IntArray) -> IntArray:
+        return sum_by_group(groups, values, len(first))[:-1]
+
+    return StackWork(
+        stack=stack[first],
+        kinds=kinds.take(first),
+        names=names.take(first),
+        activities=np.bincount(groups, minlength=len(first)),
+        device_ns=by_group(np.maximum(activities["duration_ns"][rows], 0)),
+        launches=by_group(index.cached(first_of_launch)[rows].astype(np.int64)),
+        bytes=by_group(np.maximum(activities["bytes"][rows], 0)),
+    )
+
+
+def _all_work(index: ProfileIndex, attribution: Attribution) -> StackWork:
+    return stack_work(index, mask_as_rows(index.is_device_work), attribution)
 
 
 def tree_of_work(
-    index: ProfileIndex,
-    work: IntArray | slice,
-    waits: IntArray,
-    tree: FrameTree,
-    *,
-    attribution: Attribution = "launch",
+    index: ProfileIndex, work: StackWork, waits: IntArray, tree: FrameTree
 ) -> tuple[ResultTable, IntArray]:
     """Return the tree of some device work and waits; see `tree_and_nodes`.
 
@@ -115,21 +162,19 @@ def tree_of_work(
     ----------
     index
         Index of the profile.
-    work, waits
-        Rows of activities that are device work, and of API calls that waited.
+    work
+        The device work.
+    waits
+        Rows of API calls that waited.
     tree
         The frames to show.
-    attribution
-        See `Profile.by_stack`.
     """
     tables, lines = index.profile.tables, index.cached(StackLines)
-    activities, calls = tables["activities"], tables["api_calls"]
-    paths = tree.paths
-    owner = tree.of_stack[lines.of_activities(attribution)[work]]
-    kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
-    leaf, example = group_codes(owner, kinds.codes, names.codes)
+    calls, paths = tables["api_calls"], tree.paths
+    owner = tree.of_stack[work.stack]
+    leaf, example = group_codes(owner, work.kinds.codes, work.names.codes)
     inner, leaves = len(paths.parent), len(example)
-    above, kinds, names = owner[example], kinds.take(example), names.take(example)
+    above, kinds, names = owner[example], work.kinds.take(example), work.names.take(example)
     parent = np.append(paths.parent, above)
     depth = np.append(paths.depth, paths.depth[above] + 1)
 
@@ -145,19 +190,18 @@ def tree_of_work(
     def of_waits(values: IntArray) -> IntArray:
         return subtree_sum(sum_by_group(waiting, values, len(parent))[:-1], parent, depth)
 
-    count = np.bincount(leaf, minlength=leaves)
-    device_ns = by_leaf(np.maximum(activities["duration_ns"][work], 0))
+    count, device_ns = by_leaf(work.activities), by_leaf(work.device_ns)
     launched = sum_by_group(above, device_ns, inner)[:-1]
     sums = {
         "count": of_leaves(count),
         "device_ns": of_leaves(device_ns),
         # The row above already includes the time of a leaf.
         "self_device_ns": np.append(launched, np.zeros(leaves, np.int64)),
-        "launches": of_leaves(by_leaf(index.cached(first_of_launch)[work].astype(np.int64))),
+        "launches": of_leaves(by_leaf(work.launches)),
         "waits": of_waits(np.ones(len(waits), np.int64)),
         "wait_ns": of_waits(wait_ns),
         "kernels": of_leaves(np.where(kinds.equals("kernel"), count, 0)),
-        "bytes": of_leaves(by_leaf(np.maximum(activities["bytes"][work], 0))),
+        "bytes": of_leaves(by_leaf(work.bytes)),
     }
     kept = np.flatnonzero((sums["count"] > 0) | (sums["waits"] > 0))
     kept = np.union1d(kept, [SESSION])
