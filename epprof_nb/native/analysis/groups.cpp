@@ -84,12 +84,18 @@ int64_t epprof_number_groups(int64_t* codes, size_t rows, int64_t* first, int64_
 
 int epprof_extend_ranges(const int64_t* group, const int64_t* begin, const int64_t* end, size_t rows,
                          int64_t* starts, int64_t* ends, int64_t groups) {
-  for (size_t i = 0; i < rows; i++) {
-    if (group[i] < 0) continue;
-    if (group[i] >= groups) return 0;
-    int64_t &start = starts[group[i]], &last = ends[group[i]];
-    start = std::min(start, begin[i]);
-    last = std::max(last, end[i]);
+  for (size_t i = 0; i < rows;) {
+    int64_t at = group[i];
+    if (at >= groups) return 0;
+    // The range of a group that repeats stays in registers.
+    int64_t start = begin[i], last = end[i];
+    for (i++; i < rows && group[i] == at; i++) {
+      start = std::min(start, begin[i]);
+      last = std::max(last, end[i]);
+    }
+    if (at < 0) continue;
+    starts[at] = std::min(starts[at], start);
+    ends[at] = std::max(ends[at], last);
   }
   return 1;
 }
