@@ -118,12 +118,17 @@ def _most_frequent(
 def _is_constant(column: IntArray, groups: npt.NDArray[np.int32], first: IntArray) -> bool:
     """Return whether a column has one value per group."""
     # A column of equal values may repeat one in memory.
-    if not len(column) or not any(column.strides) or (column == column[0]).all():
+    if not len(column) or not any(column.strides):
         return True
     of_group = column[first]
-    return all(
-        np.array_equal(column[chunk], of_group[groups[chunk]]) for chunk in chunks(len(column))
-    )
+    for chunk in chunks(len(column)):
+        values, group = column[chunk], groups[chunk]
+        # Usually, the same kernel follows many times.
+        changes = np.flatnonzero((values[1:] != values[:-1]) | (group[1:] != group[:-1])) + 1
+        rows = np.append(0, changes)
+        if (values[rows] != of_group[group[rows]]).any():
+            return False
+    return True
 
 
 def _triples(axes: Sequence[IntArray], rows: IntArray) -> npt.NDArray[Any]:
