@@ -120,6 +120,13 @@ def mask_as_rows(mask: BoolArray) -> IntArray | slice:
     return rows if isinstance(rows, slice) else np.flatnonzero(mask)
 
 
+def rows_as_slice(rows: IntArray) -> IntArray | slice:
+    """Return ascending rows; consecutive ones as a slice, which selects without a copy."""
+    if not len(rows) or int(rows[-1] - rows[0]) != len(rows) - 1:
+        return rows
+    return slice(int(rows[0]), int(rows[-1]) + 1)
+
+
 def unique_values(values: IntArray) -> list[int]:
     """Return the unique values in ascending order; fast if there are few."""
     found: set[int] = set()

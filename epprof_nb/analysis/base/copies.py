@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.arrays.ids import values_at
+from epprof_nb.arrays.types import MISSING
+
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
@@ -32,6 +35,7 @@ def is_synchronous(index: ProfileIndex, rows: IntArray) -> BoolArray:
     """Return which copies had ended when their API call returned: the host waited for them."""
     tables = index.profile.tables
     call = index.calls.rows(tables["activities"]["correlation_id"][rows])
-    returned = np.append(tables["api_calls"]["end_ns"], np.iinfo(np.int64).min)[call]
-    waited: BoolArray = returned >= tables["activities"]["end_ns"][rows]
+    returned = values_at(tables["api_calls"]["end_ns"], call)
+    ended = tables["activities"]["end_ns"][rows]
+    waited: BoolArray = (call != MISSING) & (returned >= ended)
     return waited

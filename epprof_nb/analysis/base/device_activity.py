@@ -11,6 +11,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.analysis.base.device_work import MEMCPY
+from epprof_nb.arrays.ids import rows_as_slice
 from epprof_nb.arrays.intervals import clip_times
 from epprof_nb.arrays.types import MISSING
 
@@ -63,10 +64,13 @@ def queued_launches(index: ProfileIndex, device_id: int) -> QueuedLaunches:
     recorded counts while it runs.
     """
     activities, calls = index.profile.tables["activities"], index.profile.tables["api_calls"]
-    rows = index.work_of(device_id)
+    rows = rows_as_slice(index.work_of(device_id))
     start = activities["start_ns"][rows]
     end = np.maximum(activities["end_ns"][rows], start)
     call = index.calls.rows(activities["correlation_id"][rows])
+    # Usually, each launch has one activity, and they are in the order of their launches.
+    if len(call) and call[0] != MISSING and (call[1:] > call[:-1]).all():
+        return _levels(np.minimum(calls["start_ns"][call], end), end)
     alone = call == MISSING
     # The activities of a launch, which may be the nodes of a graph, become neighbours.
     order = np.flatnonzero(~alone)
@@ -77,7 +81,11 @@ def queued_launches(index: ProfileIndex, device_id: int) -> QueuedLaunches:
     last_end = np.maximum.reduceat(end[order], first) if len(first) else end[:0]
     # No launch ends before it was queued, whatever the clocks say.
     queued = np.concatenate([np.minimum(calls["start_ns"][launching], last_end), start[alone]])
-    done = np.concatenate([last_end, end[alone]])
+    return _levels(queued, np.concatenate([last_end, end[alone]]))
+
+
+def _levels(queued: IntArray, done: IntArray) -> QueuedLaunches:
+    """Return how many launches are queued, from the times when they are queued and done."""
     # They are nearly in order: a stable sort, which merges runs, is the fastest.
     queued.sort(kind="stable")
     done.sort(kind="stable")

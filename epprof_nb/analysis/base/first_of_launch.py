@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.ids import IdIndex, mask_as_rows
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -19,10 +19,12 @@ def first_of_launch(index: ProfileIndex) -> BoolArray:
 
     The replay of a graph is one launch. An activity without a correlation id is one, too.
     """
-    correlation = index.profile.tables["activities"]["correlation_id"]
-    work = np.flatnonzero(index.is_device_work)
-    ids = correlation[work]
+    work = mask_as_rows(index.is_device_work)
+    ids = index.profile.tables["activities"]["correlation_id"][work]
+    # The ids of one stream ascend: no launch has two activities unless two ids are equal.
+    if (ids[1:] > ids[:-1]).all():
+        return index.is_device_work
     is_first = (ids == MISSING) | (IdIndex(ids).rows(ids) == np.arange(len(ids)))
-    found = np.zeros(len(correlation), np.bool_)
-    found[work[is_first]] = True
+    found = np.zeros(len(index.is_device_work), np.bool_)
+    found[work] = is_first
     return found

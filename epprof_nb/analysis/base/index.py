@@ -19,7 +19,7 @@ from epprof_nb.analysis.base.device_work import (
 from epprof_nb.analysis.base.op_tree import OpTree
 from epprof_nb.analysis.base.time_chunks import TimeChunks
 from epprof_nb.arrays.chunks import chunks
-from epprof_nb.arrays.ids import IdIndex, unique_values
+from epprof_nb.arrays.ids import IdIndex, rows_as_slice, unique_values
 from epprof_nb.arrays.intervals import covered_until, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.profile_data import ProfileData
@@ -107,6 +107,8 @@ class ProfileIndex:
         A single sort serves all devices; one pass per device would be slow with many devices.
         """
         rows = np.flatnonzero(self.is_device_work)
+        if len(self.device_ids) == 1:
+            return {self.device_ids[0]: rows}
         devices = self.profile.tables["activities"]["device_id"][rows]
         order = np.argsort(devices, kind="stable")
         begins = np.searchsorted(devices[order], self.device_ids)
@@ -181,7 +183,7 @@ class ProfileIndex:
             starts = [np.empty(0, np.int64), *(start for start, _ in of_devices)]
             ends = [np.empty(0, np.int64), *(end for _, end in of_devices)]
             return union(np.concatenate(starts), np.concatenate(ends))
-        work = self.work_of(device_id)
+        work = rows_as_slice(self.work_of(device_id))
         return union(activities["start_ns"][work], activities["end_ns"][work])
 
     def op_sums(self, attribution: Attribution) -> dict[str, IntArray]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.missing_records import is_unrecorded
 from epprof_nb.analysis.base.wall_time import span_of_device
+from epprof_nb.arrays.ids import rows_as_slice
 from epprof_nb.arrays.intervals import clip_times, complement
 from epprof_nb.arrays.nearest import first_from
 
@@ -70,6 +71,6 @@ def _of_device(index: ProfileIndex, device: int, min_ns: int) -> IntArray:
     position = np.where(end <= starts[0], BEFORE, np.where(start >= ends[-1], AFTER, BETWEEN))
     activities = profile.tables["activities"]
     rows = index.work_of(device)
-    work_start = activities["start_ns"][rows]
+    work_start = activities["start_ns"][rows_as_slice(rows)]
     next_row = rows[first_from(work_start, np.ones(len(rows), np.bool_), end)]
     return np.stack([np.full(len(start), device), start, end, position, next_row])
