@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.op_paths import OpPaths, Steps
+from epprof_nb.analysis.base.op_paths import SESSION, OpPaths, Steps
 from epprof_nb.analysis.base.result_table import categorical, objects, optional
 from epprof_nb.analysis.base.source_text import line_text, split_lines
 from epprof_nb.analysis.base.stack_lines import StackLines
@@ -156,8 +156,14 @@ class LineTree:
 
     def __init__(self, index: ProfileIndex, lines: Lines) -> None:
         stacks, tree = index.cached(StackLines), index.tree
-        paths = OpPaths(Steps((lines.of_op,), tree.parent, tree.depth), _MAX_DEPTH)
-        self.of_op = np.append(paths.of_op, MISSING)
+        # A script has no statements: its ops have no lines around them.
+        steps = slice(None if (lines.statement >= 0).any() else 0)
+        paths = OpPaths(
+            Steps((lines.of_op[steps],), tree.parent[steps], tree.depth[steps]), _MAX_DEPTH
+        )
+        self.of_op = np.full(len(tree) + 1, SESSION)
+        self.of_op[:-1][steps] = paths.of_op
+        self.of_op[-1] = MISSING
         n = len(stacks)
         self.of_op[:-1] += n
         of_path = values_at(lines.of_op, paths.row)

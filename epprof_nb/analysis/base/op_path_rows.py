@@ -67,31 +67,41 @@ def table_of_paths(
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
     leaf, example = group_codes(owner, kinds.codes, names.codes)
     inner, leaves = len(paths.parent), len(example)
-    parent = np.append(paths.parent, owner[example])
-    depth = np.append(paths.depth, paths.depth[owner[example]] + 1)
+    above, kinds, names = owner[example], kinds.take(example), names.take(example)
+    parent = np.append(paths.parent, above)
+    depth = np.append(paths.depth, paths.depth[above] + 1)
 
-    def of_leaves(values: IntArray) -> IntArray:
-        return np.append(np.zeros(inner, np.int64), sum_by_group(leaf, values, leaves)[:-1])
+    def by_leaf(values: IntArray) -> IntArray:
+        return sum_by_group(leaf, values, leaves)[:-1]
+
+    def of_leaves(sums: IntArray) -> IntArray:
+        return np.append(np.zeros(inner, np.int64), sums)
 
     def of_nodes(values: IntArray) -> IntArray:
         return np.append(values, np.zeros(len(parent) - uncaptured, np.int64))
 
-    durations = activities["duration_ns"][work]
-    one = np.ones(len(owner), np.int64)
-    count = of_nodes(count) + of_leaves(one)
+    executed = by_leaf(np.ones(len(owner), np.int64))
+    durations = by_leaf(activities["duration_ns"][work])
+    # A column that is left out has no value to sum.
+    sizes = np.zeros(leaves, np.int64)
+    if not activities.is_absent("bytes"):
+        sizes = by_leaf(np.maximum(activities["bytes"][work], 0))
+    count = of_nodes(count) + of_leaves(executed)
     if inner > uncaptured:
         replays = count_distinct(owner, activities["correlation_id"][work], inner)
         count[uncaptured:inner] = replays[uncaptured:]
     count[SESSION] = 1
-    launched = sum_by_group(owner, durations, inner)[:-1]
+    launched = sum_by_group(above, durations, inner)[:-1]
     columns = {
         "count": count,
         "device_ns": subtree_sum(of_leaves(durations), parent, depth),
         # The row above already includes the time of a leaf.
         "self_device_ns": np.append(launched, np.zeros(leaves, np.int64)),
         "host_ns": of_nodes(host_ns),
-        "kernels": subtree_sum(of_leaves(kinds.equals("kernel").astype(np.int64)), parent, depth),
-        "bytes": subtree_sum(of_leaves(np.maximum(activities["bytes"][work], 0)), parent, depth),
+        "kernels": subtree_sum(
+            of_leaves(np.where(kinds.equals("kernel"), executed, 0)), parent, depth
+        ),
+        "bytes": subtree_sum(of_leaves(sizes), parent, depth),
     }
     # Drop paths that neither ran nor launched anything: mostly ops of earlier profiles.
     kept = np.flatnonzero(subtree_sum(count, parent, depth) > 0)
@@ -122,8 +132,8 @@ def table_of_paths(
         {
             "parent": optional(number[parent[kept]]),
             "depth": depth[kept],
-            "level": texts(levels, kinds.take(example).to_list()),
-            "name": texts(op_names, names.take(example).to_list()),
+            "level": texts(levels, kinds.to_list()),
+            "name": texts(op_names, names.to_list()),
             "op_type": texts(types, none),
             "cell": texts(of_example("cell"), none),
             "line": optional(line[kept]),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.arrays.ancestors import nearest_ancestor
@@ -29,12 +30,12 @@ class Steps(NamedTuple):
     Attributes
     ----------
     keys
-        int64 arrays: rows below one node with equal values in all arrays form one node.
+        Integer arrays: rows below one node with equal values in all arrays form one node.
     parent, depth
         int64 arrays: row above (`MISSING` for none), and number of rows above.
     """
 
-    keys: tuple[IntArray, ...]
+    keys: tuple[npt.NDArray[np.integer[Any]], ...]
     parent: IntArray
     depth: IntArray
 
@@ -44,10 +45,9 @@ def op_steps(ops: Table, tree: OpTree) -> Steps:
     return Steps(op_keys(ops), tree.parent, tree.depth)
 
 
-def op_keys(ops: Table) -> tuple[IntArray, ...]:
+def op_keys(ops: Table) -> tuple[npt.NDArray[np.integer[Any]], ...]:
     """Return the columns whose values are equal for ops of one path."""
-    names = (ops.names(name).codes.astype(np.int64) for name in ("name", "op_type", "cell"))
-    return (*names, ops["line"])
+    return (*(ops.names(name).codes for name in ("name", "op_type", "cell")), ops["line"])
 
 
 class OpPaths:
@@ -77,6 +77,8 @@ class OpPaths:
 
     def __init__(self, steps: Steps, max_depth: int = MAX_DEPTH) -> None:
         keys, above_row, depth = steps
+        # A column of equal values, which divides nothing, may repeat one in memory.
+        keys = tuple(column for column in keys if any(column.strides))
         # The last element is the parent of a root: the session.
         of_row = np.full(len(depth) + 1, SESSION, np.int64)
         parents, rows, depths = ([np.array([value])] for value in (MISSING, MISSING, 0))

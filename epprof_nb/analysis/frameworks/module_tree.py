@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import ResultTable
@@ -103,7 +105,9 @@ def _steps(index: ProfileIndex, calls: IntArray, work_step: IntArray, outside: i
     return Steps(keys, parent, _depths(parent))
 
 
-def _calling_modules(index: ProfileIndex, calls: IntArray, names: IntArray) -> IntArray:
+def _calling_modules(
+    index: ProfileIndex, calls: IntArray, names: npt.NDArray[np.integer[Any]]
+) -> IntArray:
     """Return the row of the nearest call of another module around each call, else `MISSING`.
 
     A module is inside of a call of itself if it is recomputed, recursive, or wrapped.
