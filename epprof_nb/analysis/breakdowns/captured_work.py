@@ -36,6 +36,8 @@ def captured_work(index: ProfileIndex) -> ResultTable | None:
     True
     """
     activities, ops = index.profile.tables["activities"], index.profile.tables["ops"]
+    if not activities.has_value("capture_op_id").any():
+        return None
     captured = index.tree.rows(activities["capture_op_id"])
     work = np.flatnonzero(index.is_device_work & (captured >= 0))
     if not len(work):

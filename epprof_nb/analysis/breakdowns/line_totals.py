@@ -17,7 +17,7 @@ from epprof_nb.analysis.frameworks.instruction_lines import InstructionLines, in
 from epprof_nb.analysis.frameworks.training_phases import MODULE_TYPES, is_of_type
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import extend_ranges, group_codes, sum_by_group
-from epprof_nb.arrays.ids import values_at
+from epprof_nb.arrays.ids import mask_as_rows, values_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.op_args import arguments
 
@@ -262,13 +262,13 @@ def _activity_sums(
         if group_of_instruction is not None:
             captured = group_of_instruction[index.tree.rows(activities["capture_op_id"][chunk])]
             group = np.where(captured >= 0, captured, group)
-        rows = np.flatnonzero((group >= 0) & is_device_kind(kinds))
+        rows = mask_as_rows((group >= 0) & is_device_kind(kinds))
         group, kinds, name = group[rows], kinds[rows], names[chunk][rows]
         pairs, first = group_codes(group, name)
         is_copy = kinds == MEMCPY
         time = activities["end_ns"][chunk][rows] - activities["start_ns"][chunk][rows]
         measures = (
-            np.ones(len(rows), np.int64),
+            np.ones(len(kinds), np.int64),
             np.maximum(time, 0),
             (kinds == KERNEL).astype(np.int64),
             is_copy.astype(np.int64),
