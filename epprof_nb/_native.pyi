@@ -676,6 +676,22 @@ def extend_ranges(
 ) -> None:
     """Extend the time ranges of groups by rows: their group (negative: none), begin and end."""
 
+def add_to_bins(
+    sums: npt.NDArray[np.int64],
+    edges: npt.NDArray[np.int64],
+    start: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    /,
+) -> None:
+    """Add activities to the bins between edges: six rows of a value per bin and group, and another.
+
+    The rows are the activities that start in the bin and their bytes, the time in it, and the
+    changes from the bin before of: activities that take all of it, that started before it, and
+    their bytes. `sizes` may be empty.
+    """
+
 def find_nearest(
     nearest: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], /
 ) -> bool:

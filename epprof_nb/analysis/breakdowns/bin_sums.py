@@ -15,11 +15,9 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.analysis.base.device_activity import busy_total
 from epprof_nb.analysis.base.device_work import MEMCPY
-from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import mask_as_rows
 from epprof_nb.arrays.intervals import covered_before
-from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -106,7 +104,9 @@ def bin_sums(index: ProfileIndex, start_ns: int, end_ns: int, max_entries: int) 
         return None
     # Rounded: the viewer rounds the times of a marked range.
     edges = start_ns + (np.arange(bins + 1) * (end_ns - start_ns) + bins // 2) // bins
-    size = np.where(columns[0] == MEMCPY, np.maximum(activities["bytes"][rows], 0), 0)
+    size, is_copy = np.empty(0, np.int64), columns[0] == MEMCPY
+    if is_copy.any():
+        size = np.where(is_copy, np.maximum(activities["bytes"][rows], 0), 0)
     cells = _cells(edges, (start[rows], end[rows]), groups, size, count=len(first))
     while (found := int(np.count_nonzero(cells.any(axis=0)))) > max_entries and bins > 1:
         cells, edges, bins = _halved(cells), edges[::2], bins // 2
@@ -138,38 +138,9 @@ def _cells(
     An activity is added where it begins and ends, and a running sum fills the bins between: the
     cost does not depend on the length of activities.
     """
-    bins = len(edges) - 1
-    # Of each cell, the last one is for none: the sums themselves, and their changes along the bins.
-    started, started_bytes, ns, whole, running, running_bytes = sums = np.zeros(
-        (6, (bins + 1) * count + 1), np.int64
-    )
-    has_size = bool(size.any())
-    for chunk in chunks(len(groups)):
-        start, end, group = times[0][chunk], times[1][chunk], groups[chunk]
-        before = start < edges[0]
-        end = np.clip(end, np.maximum(start, edges[0]), edges[-1])
-        start = np.maximum(start, edges[0])
-        first = np.minimum(positions(edges, start, "right") - 1, bins - 1)
-        last = np.maximum(positions(edges, end) - 1, first)
-        into = np.where(before, first, first + 1)  # the first bin that begins while it runs
-        one = np.ones(len(group), np.int64)
-        first_cell, into_cell, after_cell = (at * count + group for at in (first, into, last + 1))
-        counted = [(started, running, one)]
-        if has_size:
-            counted.append((started_bytes, running_bytes, size[chunk]))
-        for began, runs, values in counted:
-            _native.add_by_group(began, np.where(before, MISSING, first_cell), values)
-            _native.add_by_group(runs, into_cell, values)
-            _native.add_by_group(runs, after_cell, -values)
-        _native.add_by_group(ns, first_cell, np.minimum(end, edges[first + 1]) - start)
-        long = np.flatnonzero(last > first)
-        last_cell = after_cell[long] - count
-        _native.add_by_group(ns, last_cell, end[long] - edges[last[long]])
-        _native.add_by_group(whole, first_cell[long] + count, one[long])
-        _native.add_by_group(whole, last_cell, -one[long])
-    started, started_bytes, ns, whole, running, running_bytes = sums[:, :-1].reshape(
-        6, bins + 1, count
-    )
+    sums = np.zeros((6, len(edges), count), np.int64)
+    _native.add_to_bins(sums, edges, *map(np.ascontiguousarray, times), groups, size)
+    started, started_bytes, ns, whole, running, running_bytes = sums
     ns[:-1] += np.cumsum(whole, axis=0)[:-1] * np.diff(edges)[:, None]
     running, running_bytes = np.cumsum(running, axis=0), np.cumsum(running_bytes, axis=0)
     cells: IntArray = np.stack([started, running, started_bytes, running_bytes, ns])[:, :-1]

@@ -73,6 +73,25 @@ int epprof_add_to_parents(int64_t* totals, const int64_t* parent, size_t rows);
 int epprof_find_outermost(const int64_t* group, const int64_t* end, size_t rows, int64_t* until,
                           int64_t groups, uint8_t* is_outermost);
 
+// Sums of `epprof_add_to_bins`: RUNNING, RUNNING_BYTES and WHOLE_BINS are changes along the bins.
+enum {
+  EPPROF_STARTED, EPPROF_STARTED_BYTES, EPPROF_BIN_NS, EPPROF_WHOLE_BINS, EPPROF_RUNNING,
+  EPPROF_RUNNING_BYTES, EPPROF_BIN_SUMS
+};
+
+typedef struct {
+  size_t rows, bins;
+  int64_t groups;
+  const int64_t* edges;  // of the bins, ascending
+  const int64_t *start, *end, *group;
+  const int64_t* size;  // bytes; null: none
+} epprof_timed_rows;
+
+// Adds activities where they begin and end: one row per sum, with `groups` values for each bin and
+// one more. An activity that starts before the bins runs from the first one. Returns 0 if a group
+// is not valid.
+int epprof_add_to_bins(const epprof_timed_rows* in, int64_t* sums);
+
 // How an API call waits.
 enum {
   EPPROF_NO_WAIT = 0,

@@ -372,6 +372,28 @@ static PyObject* find_outermost(PyObject* Py_UNUSED(m), PyObject* args) {
   return done_if(fits, views, 4);
 }
 
+static PyObject* add_to_bins(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer sums, edges, start, end, group, size;
+  if (!PyArg_ParseTuple(args, "w*y*y*y*y*y*", &sums, &edges, &start, &end, &group, &size)) {
+    return NULL;
+  }
+  epprof_timed_rows in = {.rows = (size_t)group.len / 8, .bins = (size_t)edges.len / 8 - 1,
+                          .edges = edges.buf, .start = start.buf, .end = end.buf,
+                          .group = group.buf, .size = size.len ? size.buf : NULL};
+  Py_ssize_t row = EPPROF_BIN_SUMS * edges.len;  // of one group
+  int fits = edges.len >= 16 && edges.len % 8 == 0 && group.len % 8 == 0 &&
+             start.len == group.len && end.len == group.len &&
+             (!size.len || size.len == group.len) && sums.len % row == 0;
+  if (fits) {
+    in.groups = sums.len / row;
+    Py_BEGIN_ALLOW_THREADS
+    fits = epprof_add_to_bins(&in, sums.buf);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&sums, &edges, &start, &end, &group, &size};
+  return done_if(fits, views, 6);
+}
+
 PyMethodDef analysis_functions[] = {
     {"add_by_group", add_by_group, METH_VARARGS, NULL},
     {"add_column", add_column, METH_VARARGS, NULL},
@@ -386,6 +408,7 @@ PyMethodDef analysis_functions[] = {
     {"find_outermost", find_outermost, METH_VARARGS, NULL},
     {"add_covered", add_covered, METH_VARARGS, NULL},
     {"add_activities", add_activities, METH_VARARGS, NULL},
+    {"add_to_bins", add_to_bins, METH_VARARGS, NULL},
     {"critical_path", KEYWORDS(critical_path), NULL},
     {NULL, NULL, 0, NULL},
 };
