@@ -16,7 +16,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
 )
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
-from epprof_nb.arrays.ids import mask_as_rows, values_at
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -58,14 +58,19 @@ def table_of_paths(
     """
     tables, tree = index.profile.tables, index.tree
     ops, activities = tables["ops"], tables["activities"]
-    work = mask_as_rows(index.is_device_work)
-    owner = np.append(paths.of_op, paths.no_op)[index.attributed_op(attribution)[work]]
+    owner = np.append(paths.of_op, paths.no_op)[index.attributed_op(attribution)]
+    # Waits, of which there are few, get a leaf as well, without work: that copies no column.
+    waits = np.flatnonzero(~index.is_device_work)
+    owner[waits] = paths.no_op
     uncaptured = len(paths.parent)
-    if attribution == "launch" and not activities.is_absent("capture_op_id"):
+    if attribution == "launch" and activities.has_value("capture_op_id").any():
         # The work of a graph is below its launch and its capture.
-        owner = paths.add_captured(ops, owner, tree.rows(activities["capture_op_id"][work]))
-    kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
+        captured = tree.rows(activities["capture_op_id"])
+        captured[waits] = MISSING
+        owner = paths.add_captured(ops, owner, captured)
+    kinds, names = activities.names("kind"), activities.names("name")
     leaf, example = group_codes(owner, kinds.codes, names.codes)
+    leaf[waits] = MISSING
     inner, leaves = len(paths.parent), len(example)
     above, kinds, names = owner[example], kinds.take(example), names.take(example)
     parent = np.append(paths.parent, above)
@@ -81,14 +86,14 @@ def table_of_paths(
         return np.append(values, np.zeros(len(parent) - uncaptured, np.int64))
 
     executed = by_leaf(np.ones(len(owner), np.int64))
-    durations = by_leaf(activities["duration_ns"][work])
+    durations = by_leaf(activities["duration_ns"])
     # A column that is left out has no value to sum.
     sizes = np.zeros(leaves, np.int64)
     if not activities.is_absent("bytes"):
-        sizes = by_leaf(np.maximum(activities["bytes"][work], 0))
+        sizes = by_leaf(np.maximum(activities["bytes"], 0))
     count = of_nodes(count) + of_leaves(executed)
     if inner > uncaptured:
-        replays = count_distinct(owner, activities["correlation_id"][work], inner)
+        replays = count_distinct(owner, activities["correlation_id"], inner)
         count[uncaptured:inner] = replays[uncaptured:]
     count[SESSION] = 1
     launched = sum_by_group(above, durations, inner)[:-1]

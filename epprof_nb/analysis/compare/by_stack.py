@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.compare.match_ops import Pair
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 _TIMES = {"device_ns": "{}_ns", "wait_ns": "wait_{}_ns"}
 _COUNTS = {name: f"{name}_{{}}" for name in ("launches", "waits", "kernels")}
@@ -78,8 +78,8 @@ class _StackSide(Side):
         return np.where(is_known, values, np.nan)
 
     def _add_recording(self, index: ProfileIndex, frames: FrameTree) -> None:
-        work, waits = _compared(index)
-        tree, _ = tree_of_work(index, stack_work(index, work), waits, frames)
+        counted, waits = _compared(index)
+        tree, _ = tree_of_work(index, stack_work(index, counted), waits, frames)
         texts = (tree.names(name).to_list() for name in ("level", "name", "cell", "source"))
         found = [
             _Node(level or "", name, file, line, source or "")
@@ -115,8 +115,8 @@ def _label(node: _Node) -> tuple[str, str]:
     return f"{node.name}: {text}", _SAME_TEXT
 
 
-def _compared(index: ProfileIndex) -> tuple[IntArray, IntArray]:
-    """Return the rows of the device work and of the waits in the repeats to compare."""
+def _compared(index: ProfileIndex) -> tuple[BoolArray, IntArray]:
+    """Return a mask of the device work, and the rows of the waits, in the repeats to compare."""
     tables = index.profile.tables
     repeat = repeat_numbers(index, tables["activities"]["repeat"])
     waits = np.flatnonzero(index.cached(is_wait))
@@ -126,7 +126,7 @@ def _compared(index: ProfileIndex) -> tuple[IntArray, IntArray]:
         number = np.searchsorted(starts, begin, "right") - 1
         number[begin >= ends[number]] = MISSING
         waits = waits[repeat_numbers(index, number) >= 0]
-    return np.flatnonzero(index.is_device_work & (repeat >= 0)), waits
+    return index.is_device_work & (repeat >= 0), waits
 
 
 def stack_comparison(

@@ -17,7 +17,7 @@ from epprof_nb.analysis.base.unknown_device_times import without_unknown
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes, sum_by_group
-from epprof_nb.arrays.ids import mask_as_rows, values_at
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -127,30 +127,35 @@ class StackWork(NamedTuple):
 
 
 def stack_work(
-    index: ProfileIndex, rows: IntArray | slice, attribution: Attribution = "launch"
+    index: ProfileIndex, counted: BoolArray, attribution: Attribution = "launch"
 ) -> StackWork:
-    """Sum up the activities at `rows`, which are device work, by stack, kind and name."""
+    """Sum up the activities in the mask `counted`, which are device work, by stack and name."""
     activities = index.profile.tables["activities"]
-    stack = index.cached(StackLines).of_activities(attribution)[rows]
-    kinds, names = (activities.names(column).take(rows) for column in ("kind", "name"))
+    stack = index.cached(StackLines).of_activities(attribution)
+    kinds, names = activities.names("kind"), activities.names("name")
+    # Waits, of which there are few, get groups as well: that copies no column.
     groups, first = group_codes(stack, kinds.codes, names.codes)
+    groups[~counted] = MISSING
+    count = sum_by_group(groups, np.ones(len(groups), np.int64), len(first))[:-1]
+    kept = np.flatnonzero(count)
+    rows = first[kept]
 
     def by_group(values: IntArray) -> IntArray:
-        return sum_by_group(groups, values, len(first))[:-1]
+        return sum_by_group(groups, values, len(first))[kept]
 
     return StackWork(
-        stack=stack[first],
-        kinds=kinds.take(first),
-        names=names.take(first),
-        activities=np.bincount(groups, minlength=len(first)),
-        device_ns=by_group(np.maximum(activities["duration_ns"][rows], 0)),
-        launches=by_group(index.cached(first_of_launch)[rows].astype(np.int64)),
-        bytes=by_group(np.maximum(activities["bytes"][rows], 0)),
+        stack=stack[rows],
+        kinds=kinds.take(rows),
+        names=names.take(rows),
+        activities=count[kept],
+        device_ns=by_group(np.maximum(activities["duration_ns"], 0)),
+        launches=by_group(index.cached(first_of_launch).astype(np.int64)),
+        bytes=by_group(np.maximum(activities["bytes"], 0)),
     )
 
 
 def _all_work(index: ProfileIndex, attribution: Attribution) -> StackWork:
-    return stack_work(index, mask_as_rows(index.is_device_work), attribution)
+    return stack_work(index, index.is_device_work, attribution)
 
 
 def tree_of_work(
