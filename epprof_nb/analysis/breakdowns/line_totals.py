@@ -159,13 +159,11 @@ def _totals(
     n = len(numbers)
     group_of_op = np.full(len(ops) + 1, MISSING, np.int64)
     group_of_op[rows] = groups
-    owner = index.tree.nearest_ancestor(group_of_op[:-1] >= 0)
-    parts = _activity_sums(
-        index,
-        group_of_op[np.append(owner, MISSING)],
-        _only(group_of_op, instructions.rows),
-        of_stack,
-    )
+    group_of_work = group_of_op
+    if len(rows):  # a script has no statements
+        owner = index.tree.nearest_ancestor(group_of_op[:-1] >= 0)
+        group_of_work = group_of_op[np.append(owner, MISSING)]
+    parts = _activity_sums(index, group_of_work, _only(group_of_op, instructions.rows), of_stack)
     of_group = {
         name: sum_by_group(parts["group"], parts[name], n)[:-1].tolist()
         for name in ("ns", "kernels", "copies", "bytes")
