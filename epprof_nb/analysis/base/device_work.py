@@ -113,17 +113,25 @@ class OpDeviceTime:
         A table of schema `epprof_nb.data.schema.ACTIVITIES`.
     tree
         The tree of the profile's ops.
+    activity_op
+        Row of the op of each activity; `MISSING` for none.
     kinds
         The result of `kind_codes`.
     """
 
     __slots__ = ("_begin", "_end", "_kinds", "_until")
 
-    def __init__(self, activities: Table, tree: OpTree, kinds: npt.NDArray[np.uint8]) -> None:
+    def __init__(
+        self,
+        activities: Table,
+        tree: OpTree,
+        activity_op: npt.NDArray[np.signedinteger[Any]],
+        kinds: npt.NDArray[np.uint8],
+    ) -> None:
         self._begin, self._end = tree.preorder_begin, tree.preorder_end
         present = count_codes(kinds, len(ACTIVITY_KINDS))
         self._kinds = np.array([0, *(code for code in _DEVICE_CODES if present[code])], np.uint8)
-        self._until = _time_until(activities, tree, kinds, self._kinds[1:])
+        self._until = _time_until(activities, tree, activity_op, kinds, self._kinds[1:])
 
     def total(self, ops: IntArray | slice = slice(None)) -> IntArray:
         """Return the time of `ops` in all kinds, int64 ns; of all ops by default."""
@@ -147,15 +155,16 @@ class OpDeviceTime:
 def _time_until(
     activities: Table,
     tree: OpTree,
+    activity_op: npt.NDArray[np.signedinteger[Any]],
     kinds: npt.NDArray[np.uint8],
     device_kinds: npt.NDArray[np.uint8],
 ) -> IntArray:
     """Return the time of all ops before each number in preorder, one row per device kind."""
-    start, end, ids = (activities[name] for name in ("start_ns", "end_ns", "op_id"))
+    start, end = activities["start_ns"], activities["end_ns"]
     # The last element is for activities without an op.
     time = np.zeros((len(device_kinds), len(tree) + 1), np.int64)
     for chunk in chunks(len(activities)):
-        op, length = tree.rows(ids[chunk]), end[chunk] - start[chunk]
+        op, length = activity_op[chunk], end[chunk] - start[chunk]
         np.maximum(length, 0, out=length)
         for kind, of_kind in zip(device_kinds, time, strict=True):
             _native.add_by_group(of_kind, op, np.where(kinds[chunk] == kind, length, 0))

@@ -151,7 +151,8 @@ class ProfileIndex:
     @cached_property
     def op_device_time(self) -> OpDeviceTime:
         """Device time of each op and all ops below it, by kind of activity."""
-        return OpDeviceTime(self.profile.tables["activities"], self.tree, self.kinds)
+        activities = self.profile.tables["activities"]
+        return OpDeviceTime(activities, self.tree, self.activity_op, self.kinds)
 
     @cached_property
     def op_launches(self) -> IntArray:
