@@ -139,7 +139,8 @@ def _cells(
     cost does not depend on the length of activities.
     """
     sums = np.zeros((6, len(edges), count), np.int64)
-    _native.add_to_bins(sums, edges, *map(np.ascontiguousarray, times), groups, size)
+    start, end = map(np.ascontiguousarray, times)
+    _native.add_to_bins(sums, edges, start, end, groups, size)
     started, started_bytes, ns, whole, running, running_bytes = sums
     ns[:-1] += np.cumsum(whole, axis=0)[:-1] * np.diff(edges)[:, None]
     running, running_bytes = np.cumsum(running, axis=0), np.cumsum(running_bytes, axis=0)
