@@ -205,6 +205,19 @@ def no_arenas(monkeypatch):
 
 
 @pytest.fixture
+def no_modules_of_tests(monkeypatch):
+    """Modules of tests hold no device memory: following what they keep takes seconds."""
+    from epprof_nb.recording.out_of_memory import explain_error
+
+    modules = explain_error.users_modules
+
+    def others(program):
+        return (found for found in modules(program) if not found[0].startswith(f"{TESTS}/"))
+
+    monkeypatch.setattr(explain_error, "users_modules", others)
+
+
+@pytest.fixture
 def named(monkeypatch):
     """A function that assigns objects to variables of the user, which name their modules."""
 

@@ -20,7 +20,7 @@ SETUP = "from epprof_nb import host\nimport numpy as np\n"
 
 
 @pytest.fixture(autouse=True)
-def limit(monkeypatch):
+def limit(no_modules_of_tests, monkeypatch):
     """At most 100 MB more than other tests have left on the host device, and a whole search."""
     monkeypatch.setattr(variables, "_LIMIT_S", 120)
     gc.collect()

@@ -6,23 +6,9 @@ import sys
 
 import pytest
 
-from epprof_nb.recording.out_of_memory import (
-    device_arrays,
-    explain_error,
-    torch_failures,
-    variables,
-)
+from epprof_nb.recording.out_of_memory import device_arrays, torch_failures, variables
 
 MB = 2**20
-
-
-@pytest.fixture(autouse=True)
-def no_modules_of_tests(monkeypatch):
-    """Leave out the modules of other tests: what they keep takes longer than the search may."""
-    modules = explain_error.users_modules
-    monkeypatch.setattr(
-        explain_error, "users_modules", lambda program: filter(_is_not_of_tests, modules(program))
-    )
 
 
 @pytest.fixture
@@ -49,18 +35,13 @@ def simulated(monkeypatch):
         torch_failures.uninstall()
 
 
-def _is_not_of_tests(module):
-    _, attributes = module
-    return not attributes.get("__name__", "").startswith("tests.")
-
-
 @pytest.fixture
 def memory(simulated):
     return simulated()
 
 
 @pytest.fixture(autouse=True)
-def complete_search(monkeypatch):
+def complete_search(no_modules_of_tests, monkeypatch):
     """Objects of a thousand earlier tests are searched, too, beside other work of the machine."""
     monkeypatch.setattr(variables, "_LIMIT_S", 120)
 
