@@ -16,7 +16,7 @@ from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.kernels.cuda import attention as cuda_attention
 from epprof_nb.ep.kernels.cuda import indexing as cuda_indexing
 from epprof_nb.ep.kernels.cuda import rows as cuda_rows
-from epprof_nb.ep.kernels.layers import heads
+from epprof_nb.ep.kernels.layers import scaled_dot_product
 from tests.ep import onnx_backend
 from tests.ep.fake_cuda.library import compiler
 from tests.ep.like_cupy.arrays import Array
@@ -272,7 +272,9 @@ def test_weights_of_an_attention(kind, bias, mask, has_sink):
     shown = None if mask is None else rng.random(mask) < 0.6
     sink = rng.standard_normal(3).astype(kind) if has_sink else None
     with np.errstate(invalid="ignore"):
-        wanted = heads._weights(np, scores, added, shown, sink, 0.0, heads.Stages())
+        wanted = scaled_dot_product._weights(
+            np, scores, added, shown, sink, 0.0, scaled_dot_product.Stages()
+        )
     given = [None if x is None else Array(x) for x in (added, shown, sink)]
     assert cuda_attention.write_weights(MODULE, Array(scores), *given)
     np.testing.assert_allclose(scores, wanted, rtol=20 * np.finfo(kind).eps, atol=1e-7)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
-from epprof_nb.ep.kernels.layers.heads import (
+from epprof_nb.ep.kernels.layers.scaled_dot_product import (
     Stages,
     attend,
     causal_mask,

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.cuda.constants import constant
-from epprof_nb.ep.kernels.layers.heads import (
+from epprof_nb.ep.kernels.layers.scaled_dot_product import (
     Stages,
     attend,
     causal_mask,

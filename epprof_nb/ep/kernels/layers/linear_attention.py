@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from epprof_nb.ep.kernel import Array, Context, builtin
-from epprof_nb.ep.kernels.layers.heads import merge_heads, split_heads
+from epprof_nb.ep.kernels.layers.scaled_dot_product import merge_heads, split_heads
 from epprof_nb.ep.kernels.math.activation import sigmoid
 from epprof_nb.ep.kernels.shared.checks import choice, expect_shape
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
