@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb import _native
 from epprof_nb.profiles import Profile
-from epprof_nb.recording.delays.guarded import GuardedExperiment
+from epprof_nb.recording.delays.guarded_experiment import GuardedExperiment
 from epprof_nb.recording.session import session, steps
 from epprof_nb.recording.session.ops_table import CELL
 from epprof_nb.util.shadowed_modules import own_imports

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from epprof_nb.notebook.interleave import CellCode, Interleaving
     from epprof_nb.notebook.live_progress import LiveProgress
     from epprof_nb.profiles import Profile
-    from epprof_nb.recording.delays.guarded import GuardedExperiment
+    from epprof_nb.recording.delays.guarded_experiment import GuardedExperiment
     from epprof_nb.recording.session.session import Session
     from epprof_nb.recording.statements.statement_registry import Cell
 
@@ -111,7 +111,7 @@ class CellRun:
         self._runs = 0  # executions of the code that have begun
 
     def _new_experiment(self) -> GuardedExperiment:
-        from epprof_nb.recording.delays.guarded import GuardedExperiment
+        from epprof_nb.recording.delays.guarded_experiment import GuardedExperiment
 
         return GuardedExperiment(
             self.request.experiment,

@@ -19,7 +19,7 @@ import statistics
 from typing import TYPE_CHECKING, NamedTuple
 
 import epprof_nb
-from epprof_nb.recording.delays.guarded import GuardedExperiment
+from epprof_nb.recording.delays.guarded_experiment import GuardedExperiment
 from tests.benchmarks.shared.harness import header
 from tests.benchmarks.shared.known_truth import STEPS, CudaDevice, HostDevice, Scale, timed
 from tests.benchmarks.shared.model_steps import model_steps

@@ -3,7 +3,7 @@
 import pytest
 
 import epprof_nb
-from epprof_nb.recording.delays.guarded import GuardedExperiment
+from epprof_nb.recording.delays.guarded_experiment import GuardedExperiment
 
 pytest.importorskip("cupy", reason="CuPy is not installed")
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from epprof_nb.recording.delays import guarded
-from epprof_nb.recording.delays.guarded import GuardedExperiment
+from epprof_nb.recording.delays import guarded_experiment
+from epprof_nb.recording.delays.guarded_experiment import GuardedExperiment
 from epprof_nb.util import progress_bar
 from tests.helpers.simulated.step import Machine
 
@@ -21,10 +21,10 @@ def step(machine):
 @pytest.fixture
 def machine(monkeypatch):
     machine = Machine(scatter=20_000)
-    monkeypatch.setattr(guarded, "device_of", lambda _: machine)
-    make = guarded.Experiment
+    monkeypatch.setattr(guarded_experiment, "device_of", lambda _: machine)
+    make = guarded_experiment.Experiment
     monkeypatch.setattr(
-        guarded,
+        guarded_experiment,
         "Experiment",
         lambda *args, **options: make(
             *args,
@@ -173,7 +173,7 @@ def test_a_device_that_cannot_be_delayed():
 
 def test_streams_are_followed_until_no_delay_can_be_launched(machine, monkeypatch):
     done = []
-    monkeypatch.setattr(guarded._native, "follow_streams", done.append)
+    monkeypatch.setattr(guarded_experiment._native, "follow_streams", done.append)
     monkeypatch.setattr(machine, "end", lambda: done.append("end"))
     experiment = GuardedExperiment(40, print)
     assert done == []  # the code may never run
