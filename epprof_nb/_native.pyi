@@ -685,11 +685,41 @@ def add_to_bins(
     sizes: npt.NDArray[np.int64],
     /,
 ) -> None:
-    """Add activities to the bins between edges: six rows of a value per bin and group, and another.
+    """Add activities to the bins between edges.
 
-    The rows are the activities that start in the bin and their bytes, the time in it, and the
-    changes from the bin before of: activities that take all of it, that started before it, and
-    their bytes. `sizes` may be empty.
+    The sums are six rows with a value per bin, and one more, and group. These are the activities
+    that start in the bin and their bytes, the time in it, and the changes from the bin before of:
+    activities that take all of it, that started before it, and their bytes. `sizes` may be empty.
+    """
+
+def order_rows(
+    order: npt.NDArray[np.int32],
+    free: npt.NDArray[np.int64],
+    codes: npt.NDArray[np.unsignedinteger[Any]],
+    code_bytes: int,
+    /,
+) -> None:
+    """Set the events of each row of the timeline from the first free position of the row on.
+
+    Codes are rows; codes beyond them are of no row. The free positions become the ends.
+    """
+
+def summarise_rows(
+    longest: npt.NDArray[np.int64],
+    covered: npt.NDArray[np.int64],
+    overlapping: npt.NDArray[np.bool_],
+    unsorted: npt.NDArray[np.bool_],
+    first: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int32],
+    start: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    block: int,
+    /,
+) -> tuple[int, int]:
+    """Summarise the events of each row; return their earliest start and latest end.
+
+    Of each block of positions: the longest duration, and the sum. Of each row: whether an event
+    starts before the end, or start, of the one before it.
     """
 
 def find_nearest(

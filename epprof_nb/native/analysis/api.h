@@ -92,6 +92,30 @@ typedef struct {
 // is not valid.
 int epprof_add_to_bins(const epprof_timed_rows* in, int64_t* sums);
 
+// Sets the events of each row, in the order of the table, from the first free position of the row
+// on. Codes of `code_bytes` are the rows; `rows` or more: none. Returns 0 beyond `length`.
+int epprof_order_rows(const void* code, size_t code_bytes, size_t events, int64_t* free, size_t rows,
+                      int32_t* order, int64_t length);
+
+typedef struct {
+  size_t events, rows;
+  int64_t length;        // of `order`
+  int64_t block;         // events per block
+  const int64_t* first;  // position of each row, and the end
+  const int32_t* order;
+  const int64_t *start, *end;
+} epprof_event_rows;
+
+typedef struct {
+  int64_t *longest, *covered;  // of each block: duration of an event, and of all
+  uint8_t *is_overlapping, *is_unsorted;  // of each row: an event starts before the previous ends, starts
+  int64_t earliest, latest;
+} epprof_row_summaries;
+
+// Summarises events by block and row; an event that ends before it starts has no length. Returns 0
+// if a position or event is not valid.
+int epprof_summarise_rows(const epprof_event_rows* in, epprof_row_summaries* out);
+
 // How an API call waits.
 enum {
   EPPROF_NO_WAIT = 0,

@@ -188,7 +188,11 @@ static PyObject* add_covered(PyObject* Py_UNUSED(m), PyObject* args) {
       duration.len == 8 * rows) {
     epprof_activity_rows in = {.rows = (size_t)rows, .groups = covered.len / 8, .group = group.buf,
                            .is_work = work.buf, .start = start.buf, .duration = duration.buf};
-    result = PyBool_FromLong(epprof_add_covered(&in, covered.buf, last.buf));
+    int ordered;
+    Py_BEGIN_ALLOW_THREADS
+    ordered = epprof_add_covered(&in, covered.buf, last.buf);
+    Py_END_ALLOW_THREADS
+    result = PyBool_FromLong(ordered);
   } else {
     PyErr_SetString(PyExc_ValueError, "columns differ in length");
   }
@@ -394,6 +398,49 @@ static PyObject* add_to_bins(PyObject* Py_UNUSED(m), PyObject* args) {
   return done_if(fits, views, 6);
 }
 
+static PyObject* order_rows(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer order, free, code;
+  Py_ssize_t code_bytes;
+  if (!PyArg_ParseTuple(args, "w*w*y*n", &order, &free, &code, &code_bytes)) return NULL;
+  int fits = code_bytes > 0 && code.len % code_bytes == 0 && free.len % 8 == 0 && order.len % 4 == 0;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    fits = epprof_order_rows(code.buf, (size_t)code_bytes, (size_t)(code.len / code_bytes), free.buf,
+                             (size_t)free.len / 8, order.buf, order.len / 4);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&order, &free, &code};
+  return done_if(fits, views, 3);
+}
+
+static PyObject* summarise_rows(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer longest, covered, overlapping, unsorted, first, order, start, end;
+  Py_ssize_t block;
+  if (!PyArg_ParseTuple(args, "w*w*w*w*y*y*y*y*n", &longest, &covered, &overlapping, &unsorted, &first,
+                        &order, &start, &end, &block)) {
+    return NULL;
+  }
+  epprof_row_summaries out = {.longest = longest.buf, .covered = covered.buf,
+                              .is_overlapping = overlapping.buf, .is_unsorted = unsorted.buf,
+                              .earliest = INT64_MAX, .latest = INT64_MIN};
+  epprof_event_rows in = {.events = (size_t)start.len / 8, .rows = (size_t)overlapping.len,
+                          .length = order.len / 4, .block = block, .first = first.buf,
+                          .order = order.buf, .start = start.buf, .end = end.buf};
+  int fits = block > 0 && longest.len / 8 * block >= in.length && covered.len == longest.len &&
+             unsorted.len == overlapping.len && first.len == 8 * (overlapping.len + 1) &&
+             end.len == start.len;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    fits = epprof_summarise_rows(&in, &out);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&longest, &covered, &overlapping, &unsorted, &first, &order, &start, &end};
+  PyObject* result = done_if(fits, views, 8);
+  if (!result) return NULL;
+  Py_DECREF(result);
+  return Py_BuildValue("LL", (long long)out.earliest, (long long)out.latest);
+}
+
 PyMethodDef analysis_functions[] = {
     {"add_by_group", add_by_group, METH_VARARGS, NULL},
     {"add_column", add_column, METH_VARARGS, NULL},
@@ -409,6 +456,8 @@ PyMethodDef analysis_functions[] = {
     {"add_covered", add_covered, METH_VARARGS, NULL},
     {"add_activities", add_activities, METH_VARARGS, NULL},
     {"add_to_bins", add_to_bins, METH_VARARGS, NULL},
+    {"order_rows", order_rows, METH_VARARGS, NULL},
+    {"summarise_rows", summarise_rows, METH_VARARGS, NULL},
     {"critical_path", KEYWORDS(critical_path), NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -38,7 +38,7 @@ class EventRows:
     first
         First position of each row; int64, shape ``(rows + 1,)``.
     order
-        Row of the table at each position; int32 if that is wide enough.
+        Row of the table at each position; int32, as the rows of tables.
     overlapping
         Whether an event of the row starts before an earlier one ends; bool, shape ``(rows,)``.
     running_max_end, running_max_offset

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.views.timeline import row_builder
+from epprof_nb import _native
 from epprof_nb.views.timeline.mipmap import BLOCK
 from epprof_nb.views.timeline.row_builder import build_rows
 
@@ -32,16 +32,13 @@ def device_events(found):
     return np.array(code, np.uint8), np.array(start, np.int64), np.array(end, np.int64)
 
 
-@pytest.mark.parametrize(("piece", "few"), [(7, 0), (16, 64), (50, 4)])
+@pytest.mark.parametrize("code_type", [np.uint8, np.uint16, np.uint32])
 @settings(max_examples=30, deadline=None)
 @given(runs)
-def test_series_and_blocks_are_those_of_sorting_all_events(piece, few, found):
+def test_series_and_blocks_are_those_of_sorting_all_events(code_type, found):
     code, start, end = device_events(found)
     numbers = np.arange(SERIES)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_builder, "_CHUNK", piece)
-        patch.setattr(row_builder, "_FEW_ROWS", few)
-        event_rows = build_rows(code, numbers, 0 * numbers, start, end)
+    event_rows = build_rows(code.astype(code_type), numbers, 0 * numbers, start, end)
     clipped = np.maximum(end, start)
     drawn = np.flatnonzero(code < SERIES)
     assert sorted(event_rows.order.tolist()) == drawn.tolist()
@@ -66,3 +63,15 @@ def test_series_and_blocks_are_those_of_sorting_all_events(piece, few, found):
         assert event_rows.longest[block] == (clipped - start)[mine].max()
     ends = np.minimum(np.arange(len(event_rows.covered_ns)) * BLOCK, len(drawn))
     assert event_rows.covered_ns.tolist() == np.concatenate(([0], np.cumsum(cover)))[ends].tolist()
+
+
+def test_rows_that_do_not_fit_are_refused():
+    order, code = np.zeros(1, np.int32), np.zeros(2, np.uint8)
+    with pytest.raises(ValueError, match="differ in length"):
+        _native.order_rows(order, np.zeros(1, np.int64), code, 1)
+    first, times, block = np.array([0, 1]), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    flags = np.zeros((2, 1), np.bool_)
+    with pytest.raises(ValueError, match="differ in length"):
+        _native.summarise_rows(
+            block, block.copy(), flags[0], flags[1], first, order + 1, times, times, 16
+        )
