@@ -30,25 +30,37 @@ int epprof_order_rows(const void* code, size_t code_bytes, size_t events, int64_
 }
 
 int epprof_summarise_rows(const epprof_event_rows* in, epprof_row_summaries* out) {
+  int64_t earliest = INT64_MAX, latest = INT64_MIN;
   for (size_t row = 0; row < in->rows; row++) {
-    int64_t last_start = INT64_MIN, last_end = INT64_MIN;
-    if (in->first[row] < 0 || in->first[row + 1] > in->length) return 0;
-    for (int64_t at = in->first[row]; at < in->first[row + 1]; at++) {
-      auto event = static_cast<size_t>(in->order[at]);
-      if (event >= in->events) return 0;
-      int64_t start = in->start[event], end = std::max(in->end[event], start);
-      out->is_unsorted[row] |= start < last_start;
-      out->is_overlapping[row] |= start < last_end;
-      last_start = start;
-      last_end = end;
+    int64_t at = in->first[row], stop = in->first[row + 1], last_start = INT64_MIN, last_end = INT64_MIN;
+    bool is_overlapping = false, is_unsorted = false;
+    if (at < 0 || stop > in->length) return 0;
+    while (at < stop) {
+      int64_t block = at / in->block, end_of_block = std::min(stop, (block + 1) * in->block);
+      int64_t longest = out->longest[block];
       // As unsigned, because times of an overflown clock may overflow.
-      auto length = static_cast<uint64_t>(end) - static_cast<uint64_t>(start);
-      int64_t &longest = out->longest[at / in->block], &covered = out->covered[at / in->block];
-      longest = std::max(longest, static_cast<int64_t>(length));
-      covered = static_cast<int64_t>(static_cast<uint64_t>(covered) + length);
-      out->earliest = std::min(out->earliest, start);
-      out->latest = std::max(out->latest, end);
+      auto covered = static_cast<uint64_t>(out->covered[block]);
+      for (; at < end_of_block; at++) {
+        auto event = static_cast<size_t>(in->order[at]);
+        if (event >= in->events) return 0;
+        int64_t start = in->start[event], end = std::max(in->end[event], start);
+        is_unsorted |= start < last_start;
+        is_overlapping |= start < last_end;
+        last_start = start;
+        last_end = end;
+        uint64_t length = static_cast<uint64_t>(end) - static_cast<uint64_t>(start);
+        longest = std::max(longest, static_cast<int64_t>(length));
+        covered += length;
+        earliest = std::min(earliest, start);
+        latest = std::max(latest, end);
+      }
+      out->longest[block] = longest;
+      out->covered[block] = static_cast<int64_t>(covered);
     }
+    out->is_overlapping[row] = is_overlapping;
+    out->is_unsorted[row] = is_unsorted;
   }
+  out->earliest = earliest;
+  out->latest = latest;
   return 1;
 }

@@ -421,8 +421,7 @@ static PyObject* summarise_rows(PyObject* Py_UNUSED(m), PyObject* args) {
     return NULL;
   }
   epprof_row_summaries out = {.longest = longest.buf, .covered = covered.buf,
-                              .is_overlapping = overlapping.buf, .is_unsorted = unsorted.buf,
-                              .earliest = INT64_MAX, .latest = INT64_MIN};
+                              .is_overlapping = overlapping.buf, .is_unsorted = unsorted.buf};
   epprof_event_rows in = {.events = (size_t)start.len / 8, .rows = (size_t)overlapping.len,
                           .length = order.len / 4, .block = block, .first = first.buf,
                           .order = order.buf, .start = start.buf, .end = end.buf};
