@@ -67,12 +67,15 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
-    pageable_copies, repeated_copies, copies_to_overlap, small_copies, exposed_communication,
-    critical_work, far_from_roof, driver_allocations, per_tensor_optimizers, shared_device,
+    critical_work, hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines,
+    many_launches, pageable_copies, repeated_copies, copies_to_overlap, small_copies,
+    exposed_communication, far_from_roof, driver_allocations, per_tensor_optimizers, shared_device,
     jax_reads, precise_kernels, layout_changes, growing_arrays,
 )  # fmt: skip
-"""Functions that return findings of a profile with device work."""
+"""Functions that return findings of a profile with device work.
+
+The first one may need the steps of the critical path, which give the others its length.
+"""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     slowest_operator, slowest_node, slowest_module, slowest_torch_operator, quantization,
     inserted_casts, thread_pool, waiting_for_data, hot_function, hot_host_line,

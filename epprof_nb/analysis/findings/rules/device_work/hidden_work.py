@@ -39,7 +39,10 @@ def critical_work(index: ProfileIndex) -> Iterator[Finding]:
         return
     device_ns = _device_time(index, places)
     path = index.cached(CriticalPath, "launch")
-    if np.partition(device_ns, -2)[-2] < MIN_SHARE * path.length_ns:
+    least = np.partition(device_ns, -2)[-2] / MIN_SHARE
+    # The path is no longer than the profile. If that is enough to know, its steps, which are needed
+    # then, give its length as well.
+    if least < path.span_ns and least < path.length_ns:
         return  # less is on the path, too
     on_path = np.flatnonzero(path.step == ACTIVITY)
     at = places.of_activities(path.row[on_path])
