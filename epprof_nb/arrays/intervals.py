@@ -177,8 +177,11 @@ class CoveredUntil:
 
 
 def _ascending(times: IntArray) -> IntArray:
-    """Return the times in ascending order; usually they already are."""
-    return np.sort(times) if (times[1:] < times[:-1]).any() else times
+    """Return the times in ascending order; usually they already are.
+
+    Times of several streams or tables are a few ascending runs, which a stable sort merges.
+    """
+    return np.sort(times, kind="stable") if (times[1:] < times[:-1]).any() else times
 
 
 def covered_by_group(groups: IntArray, starts: IntArray, ends: IntArray, n: int) -> IntArray:

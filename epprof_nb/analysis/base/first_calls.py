@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.source_text import reads_clock
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import clip_times, covered_between, union
 from epprof_nb.data.repeats import repeat_bounds
 
@@ -60,7 +61,7 @@ def preparation(index: ProfileIndex) -> tuple[IntArray, IntArray]:
     rows = np.flatnonzero(of_cuda & _named(calls, "Launch", "Memset", "Memcpy"))
     rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
     start, end = clip_times(calls["start_ns"][rows], calls["end_ns"][rows])
-    _, first = np.unique(calls["thread_id"][rows], return_index=True)
+    _, first = group_codes(calls["thread_id"][rows])
     usual = np.array([_usual(calls, rows, row) for row in rows[first].tolist()], np.int64)
     took = end[first] - start[first]
     is_slow = (took >= _SLOW * usual) & (took - usual >= _SLOW_NS)

@@ -82,10 +82,11 @@ def _known(index: ProfileIndex, threads: Threads, left_out: BoolArray | None) ->
     ops, calls = (index.profile.tables[name] for name in ("ops", "api_calls"))
     for number in np.unique(thread).tolist():
         of_thread, own = thread == number, (threads.of_ops == number, threads.of_calls == number)
+        # A stable sort merges the columns, each of which is nearly in order.
         times = np.sort(np.concatenate([
             part[name][rows] for part, rows in zip((ops, calls), own, strict=True)
             for name in ("start_ns", "end_ns")
-        ]))  # fmt: skip
+        ]), kind="stable")  # fmt: skip
         events[of_thread] = np.searchsorted(times, starts[of_thread], side="right")
     order = np.lexsort((starts, thread))
     order = order[~is_sleep[order]]

@@ -10,7 +10,7 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, names_at, optional
 from epprof_nb.analysis.base.stack_lines import INLINE_LOOPS, StackLines, enclosing_function
 from epprof_nb.arrays.groups import group_codes
-from epprof_nb.arrays.ids import values_at
+from epprof_nb.arrays.ids import unique_values, values_at
 from epprof_nb.arrays.intervals import union
 from epprof_nb.arrays.types import MISSING
 
@@ -189,8 +189,8 @@ def main_threads(index: ProfileIndex) -> list[int]:
     Without ops, these are all threads.
     """
     launching = index.profile.tables["activities"]["thread_id"][index.is_device_work]
-    if (launching != MISSING).any():
-        return [int(thread) for thread in np.unique(launching[launching != MISSING])]
+    if launched := [thread for thread in unique_values(launching) if thread != MISSING]:
+        return launched
     ops = index.profile.tables["ops"]
     outermost = np.flatnonzero(ops["parent_op_id"] == MISSING)
     if not len(outermost):

@@ -236,9 +236,9 @@ def _turns(index: ProfileIndex, before: IntArray, after: IntArray) -> IntArray:
     kind = np.append(group_codes(calls.names("name").codes, stack[:-1])[0], MISSING)
     line = own[stack].astype(np.int64)
     by_time = np.argsort(calls["start_ns"], kind="stable")
-    lines, at = np.unique(line[:-1][by_time], return_index=True)
+    at = by_time[group_codes(line[:-1][by_time])[1]]
     first = np.full(len(own), MISSING, np.int64)
-    first[lines] = kind[by_time[at]]
+    first[line[at]] = kind[at]
     pairs = group_codes(line[:-1], kind[:-1])[1]
     kinds = np.bincount(line[pairs] + 1, minlength=len(own) + 1)[1:]
     one, other = line[before], line[after]
