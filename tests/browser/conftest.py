@@ -215,12 +215,15 @@ def notebook7(tmp_path_factory):
 
 @pytest.fixture(params=["JupyterLab", "Notebook 7"])
 def front_end(request, opened):
-    """The folder of a front end's notebooks, and a function that opens one of them."""
+    """The folder of a front end's notebooks, and a function that opens one of them.
+
+    The page is so high that the front end draws all cells.
+    """
     name, open_in = {"JupyterLab": ("lab", in_lab), "Notebook 7": ("notebook7", in_notebook7)}[
         request.param
     ]
     served = request.getfixturevalue(name)
-    return served[1], lambda path: open_in(opened, served, path)
+    return served[1], lambda path: open_in(opened, served, path, height=1800)
 
 
 @contextlib.contextmanager
