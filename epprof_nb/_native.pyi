@@ -411,6 +411,28 @@ def launch(name_id: int, start_ns: int, end_ns: int, correlation_id: int, /) -> 
 def next_correlation() -> int:
     """New correlation id for the host device, from 2**32 up."""
 
+# -- what recording takes of the program's threads
+def cost_begin() -> int:
+    """Return when the profiler's part of an event begins, or 0 if this event is not timed.
+
+    The first events of each thread are, then about one in 32.
+    """
+
+def cost_resume(begin: int, /) -> int:
+    """Return when the next part of an event begins, or 0 if `begin` is 0."""
+
+def cost_end(kind: int, begin: int, /) -> None:
+    """Add the time since `begin` for this event and those that are not timed.
+
+    `kind` is one of `epprof_nb.core.recording_costs`. Does nothing if `begin` is 0.
+    """
+
+def cost_add(kind: int, begin: int, /) -> None:
+    """Add the CPU time of the calling thread since `begin`, for an event that is always timed."""
+
+def take_costs(begins: bool, /) -> list[int]:
+    """Take the sums by kind, ns. `begins`: what follows is another recording."""
+
 # -- Python stacks
 def prepare_stacks(minor: int, /) -> str | None:
     """Prepare to read the frames of Python 3.`minor`; return the reason if that is impossible.

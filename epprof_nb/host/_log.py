@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb import _native
+from epprof_nb.core.recording_costs import LAUNCHES
 from epprof_nb.data.schema import MISSING
 from epprof_nb.host.device import CONTEXT_ID
 
@@ -78,14 +79,17 @@ class Activity(NamedTuple):
 class Call:
     """Context manager that records an API call; its value is the correlation id, never 0."""
 
-    __slots__ = ("_correlation_id", "_name_id", "_start_ns")
+    __slots__ = ("_correlation_id", "_cost_begin", "_name_id", "_start_ns")
 
-    def __init__(self, name_id: int) -> None:
+    def __init__(self, name_id: int, cost_begin: int) -> None:
+        self._cost_begin = cost_begin
         self._name_id = name_id
         self._correlation_id = _native.next_correlation()
 
     def __enter__(self) -> int:
         self._start_ns = _native.now_ns()
+        if self._cost_begin:
+            _native.cost_end(LAUNCHES, self._cost_begin)
         return self._correlation_id
 
     def __exit__(
@@ -94,7 +98,12 @@ class Call:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if not self._cost_begin:
+            _native.launch(self._name_id, self._start_ns, _native.now_ns(), self._correlation_id)
+            return
+        begin = _native.cost_resume(self._cost_begin)
         _native.launch(self._name_id, self._start_ns, _native.now_ns(), self._correlation_id)
+        _native.cost_end(LAUNCHES, begin)
 
 
 class _NoCall:
@@ -190,18 +199,19 @@ class Log:
 
     def call(self, name_id: int) -> Call | _NoCall:
         """Begin an API call that launches work or waits."""
-        return Call(name_id) if self._on else _NO_CALL
+        return Call(name_id, _native.cost_begin()) if self._on else _NO_CALL
 
     def minor_call(self, name_id: int) -> Call | _NoCall:
         """Begin an API call that is recorded only with the detail ``api``."""
-        return Call(name_id) if self._on and self._api else _NO_CALL
+        return Call(name_id, 0) if self._on and self._api else _NO_CALL
 
     def memory_call(self, name_id: int) -> Call | _NoCall:
         """Begin an API call that allocates or releases memory."""
-        return Call(name_id) if self._on and (self._api or self._memory) else _NO_CALL
+        return Call(name_id, 0) if self._on and (self._api or self._memory) else _NO_CALL
 
     def add(self, activity: Activity, start_ns: int, end_ns: int) -> None:
         """Record that `activity` ran from `start_ns` to `end_ns` (CLOCK_MONOTONIC)."""
+        cost_begin = _native.cost_begin()
         with self._lock:
             if not self._admit_record():
                 return
@@ -219,6 +229,8 @@ class Log:
             end(end_ns)
             correlation(activity.correlation_id)
             event_correlation(MISSING if event is None else event.correlation_id)
+        if cost_begin:
+            _native.cost_end(LAUNCHES, cost_begin)
 
     def add_memory(self, operation: str, address: int, nbytes: int, correlation_id: int) -> None:
         """Record an allocation or release at the current time, if memory is recorded."""

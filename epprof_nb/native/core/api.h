@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/columns.h"
+#include "core/recording_costs.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,6 +7,7 @@
 
 #include "core/launch_log.h"
 #include "core/op_stack.h"
+#include "core/recording_costs.h"
 #include "core/string_table.h"
 #include "cupti/graph_nodes.h"
 #include "cupti/recording.h"
@@ -143,6 +144,7 @@ void on_callback(void*, uint32_t domain, uint32_t cbid, const void* data) {
   Recording& c = recording();
   if (domain == kResourceDomain) on_stream(c, cbid, static_cast<const unsigned char*>(data));
   if (!recording_launches.load(std::memory_order_relaxed)) return;
+  int64_t begin = epprof_cost_begin();
   ThreadState* t = this_thread();
   CallbackGate::Passage passage(c.gate, t);
   if (!passage) return;
@@ -152,6 +154,7 @@ void on_callback(void*, uint32_t domain, uint32_t cbid, const void* data) {
   } else if (t) {
     on_api_call(c, t, domain, cbid, bytes);
   }
+  epprof_cost_end(EPPROF_COST_LAUNCHES, begin);
 }
 
 void enable_callbacks(Recording& c, bool all_calls) {

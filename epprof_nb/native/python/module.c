@@ -11,7 +11,8 @@ extern PyMethodDef analysis_functions[], backward_functions[], cupti_functions[]
 extern PyMethodDef delay_functions[], device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], greenlet_functions[];
 extern PyMethodDef lock_functions[], marker_functions[], model_functions[];
-extern PyMethodDef collection_functions[], compiled_functions[], live_object_functions[];
+extern PyMethodDef collection_functions[], compiled_functions[], cost_functions[];
+extern PyMethodDef live_object_functions[];
 extern PyMethodDef nvtx_functions[];
 extern PyMethodDef ort_functions[], product_functions[];
 extern PyMethodDef sample_functions[];
@@ -320,6 +321,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = add_markers_type(module);
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, collection_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, cost_functions);
   if (!failed) failed = PyModule_AddFunctions(module, live_object_functions);
   if (!failed) failed = PyModule_AddFunctions(module, lock_functions);
   if (!failed) failed = PyModule_AddFunctions(module, greenlet_functions);

@@ -90,12 +90,14 @@ static PyObject* switch_calls(PyObject* Py_UNUSED(m), PyObject* const* args, Py_
     return NULL;
   }
   if (to_u64(args[0], &pass) < 0) return NULL;
+  int64_t begin = epprof_cost_begin();
   PyObject* node = PyObject_CallNoArgs(args[2]);
   if (!node) return NULL;
   PyObject* value = PyDict_GetItemWithError(args[1], node);
   Py_DECREF(node);
   if (value ? to_u64(value, &call) < 0 : PyErr_Occurred() != NULL) return NULL;
   if (value) epprof_switch_calls(pass, call);
+  epprof_cost_end(EPPROF_COST_BACKWARD, begin);
   Py_RETURN_NONE;
 }
 

@@ -358,6 +358,7 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   if (begin_hooks && call_op_hook(begin_hooks, self->name) < 0) return NULL;
   if (epprof_recording_ops()) {
     uint64_t frame;
+    int64_t begin = epprof_cost_begin();
     if (suspendable_frame(&frame) < 0) return NULL;
     join_session(self);
     if (self->args && !self->args_id && register_args(self) < 0) return NULL;
@@ -365,6 +366,7 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
     if (register_name(self) < 0) return NULL;
     see_greenlet();
     epprof_push(self->name_id, self->category, self->args_id, self, frame);
+    epprof_cost_end(EPPROF_COST_OPS, begin);
   }
   Py_INCREF(object);
   return object;

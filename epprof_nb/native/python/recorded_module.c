@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/api.h"
 #include "python/greenlet_switches.h"
 #include "torch/api.h"
 
@@ -243,6 +244,7 @@ static PyObject* recorded_call(PyObject* object, PyObject* const* values, size_t
   if (!self->on || !given.positional) {
     return PyObject_Vectorcall(self->original, values, count, keywords);
   }
+  int64_t cost_begin = epprof_cost_begin();
   int compiles = is_compiling(self);
   if (compiles < 0) return NULL;
   int64_t number = compiles ? -1 : number_of(self, values[0]);
@@ -260,15 +262,18 @@ static PyObject* recorded_call(PyObject* object, PyObject* const* values, size_t
   if (!depth && !in_pass) tell_outermost(&given);
   see_greenlet();
   epprof_module_call call = epprof_module_begin((uint32_t)number, (uint64_t)begin, in_pass);
+  epprof_cost_end(EPPROF_COST_MODULES, cost_begin);
   depth++;
   PyObject* result = PyObject_Vectorcall(self->original, values, count, keywords);
   depth--;
+  cost_begin = epprof_cost_resume(cost_begin);
   end_call(self, call);
   if (end) {
     in_model = 0;
     if (end != Py_None) result = end_model(object, end, result);
     Py_DECREF(end);
   }
+  epprof_cost_end(EPPROF_COST_MODULES, cost_begin);
   return result;
 }
 

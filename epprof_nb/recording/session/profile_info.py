@@ -13,6 +13,7 @@ from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.analysis.base.missing_records import missing_launches
 from epprof_nb.analysis.ranks.collective_kinds import CALL
 from epprof_nb.arrays.ids import unique_inverse, unique_values
+from epprof_nb.core.recording_costs import NAMES
 from epprof_nb.recording.samples import native_sampler
 from epprof_nb.recording.samples.host_samples import sample_counts
 from epprof_nb.recording.session import clock_check
@@ -89,6 +90,7 @@ def build_info(
         },
         **_stack_facts(recording, correlated.stacks),
         **_sample_facts(recording, samples),
+        "recording_costs": _costs(recording),
         "plausibility": plausible,
         "notes": [
             *dict.fromkeys(recording.notes),
@@ -108,6 +110,12 @@ def _host_collectives(ops: Table) -> dict[str, int]:
     """Return the number of calls that communicated on the host, if there were any."""
     count = int(ops.names("op_type").equals(CALL).sum())
     return {"host_collectives": count} if count else {}
+
+
+def _costs(recording: Recording) -> dict[str, int]:
+    """Return what recording took of the program's threads, ns, by what was recorded."""
+    sums = map(sum, zip(*(batch.costs for batch in recording.batches), strict=True))
+    return {name: ns for name, ns in zip(NAMES, sums, strict=False) if ns}
 
 
 def _stack_facts(recording: Recording, stacks: PythonStacks | None) -> dict[str, Any]:

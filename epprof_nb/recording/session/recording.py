@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.core.recording_costs import NAMES
 from epprof_nb.data.schema import THREAD_WAITS
 from epprof_nb.data.table import Table
 
@@ -31,6 +32,8 @@ class Batch:
     """Samples of the host's Python code; empty if there are none."""
     waits: Table = field(default_factory=lambda: Table(THREAD_WAITS))
     """Waits of threads for each other."""
+    costs: list[int] = field(default_factory=lambda: [0] * len(NAMES))
+    """Time that recording took of the program's threads, ns, by kind."""
 
 
 @dataclass(slots=True, eq=False)

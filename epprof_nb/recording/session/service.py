@@ -313,6 +313,7 @@ class RecordingService:
         # Discard ops that threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
+        _native.take_costs(True)  # noqa: FBT003 - positional only
         _native.set_recording(ops=True, launches=True)
         _native.set_cell_thread(True)
         self._stacks = []
@@ -372,6 +373,7 @@ class RecordingService:
         for output in outputs:
             self._graph_nodes.add(output.graphs.nodes, self._stacks)
         batch = Batch(ops, launches, outputs, now, samples, thread_waits.drain())
+        batch.costs = _native.take_costs(False)  # noqa: FBT003 - positional only
         self._batches.append(batch)
         for log in ("ops", "launches"):
             self._thread_names.update(unique_values(column([batch], log, "thread_id", np.int64)))

@@ -12,9 +12,11 @@ Elsewhere, a hook before the first of a module's nodes opens the op.
 
 from __future__ import annotations
 
+from time import thread_time_ns
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.core.recording_costs import BACKWARD
 from epprof_nb.recording.frameworks.framework_ops import kind_id
 from epprof_nb.recording.torch.backward_hooks import BackwardHooks
 
@@ -39,6 +41,7 @@ def recorded_backward(
     kind = kind_id("autograd", "torch")
 
     def run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
+        cost_begin = thread_time_ns()
         if is_off():
             return original(t_outputs, *args, **kwargs)
         compiled = is_compiled()
@@ -52,14 +55,17 @@ def recorded_backward(
             elif not follows:
                 keeps_graph = len(args) < 2 or bool(args[1])  # as the engine's second option
                 remove_hooks = hooks.add(number, t_outputs, keeps_graph=keeps_graph)
+            _native.cost_add(BACKWARD, cost_begin)
             return original(t_outputs, *args, **kwargs)
         finally:
+            cost_begin = thread_time_ns()
             counts.leave(outer)
             if remove_hooks is not None:
                 remove_hooks()
             nodes, unlinked = _native.pass_end(number, op_id)
             counts.nodes += nodes
             counts.unlinked += unlinked
+            _native.cost_add(BACKWARD, cost_begin)
 
     return run_backward
 

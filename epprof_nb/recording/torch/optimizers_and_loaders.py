@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.core.recording_costs import OPS
 from epprof_nb.recording.frameworks.framework_ops import CALL, RANGE, kind_id
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ def recorded_enter(
     def enter(self: Any) -> object:  # noqa: ANN401 - record_function
         if is_compiling():
             return original(self)
+        cost_begin = _native.cost_begin()
         if not is_off():
             setattr(self, _OP, _open(str(self.name), sys._getframe(1)))  # noqa: SLF001
+        _native.cost_end(OPS, cost_begin)
         return original(self)
 
     return enter

@@ -1,0 +1,52 @@
+// The functions of _native that time what recording takes.
+#include "python/convert.h"
+
+static PyObject* cost_begin(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromLongLong(epprof_cost_begin());
+}
+
+static PyObject* add_cost(PyObject* const* args, Py_ssize_t count, void (*add)(int, int64_t)) {
+  int64_t kind = count == 2 ? PyLong_AsLongLong(args[0]) : EPPROF_COST_KINDS;
+  int64_t begin = count == 2 ? PyLong_AsLongLong(args[1]) : 0;
+  if (PyErr_Occurred()) return NULL;
+  if (kind < 0 || kind >= EPPROF_COST_KINDS) {
+    PyErr_SetString(PyExc_ValueError, "a cost has a kind of core/recording_costs.py, and a begin");
+    return NULL;
+  }
+  add((int)kind, begin);
+  Py_RETURN_NONE;
+}
+
+static PyObject* cost_end(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
+  return add_cost(args, count, epprof_cost_end);
+}
+
+static PyObject* cost_add(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
+  return add_cost(args, count, epprof_cost_add);
+}
+
+static PyObject* cost_resume(PyObject* Py_UNUSED(m), PyObject* begin) {
+  int64_t ns = PyLong_AsLongLong(begin);
+  return PyErr_Occurred() ? NULL : PyLong_FromLongLong(epprof_cost_resume(ns));
+}
+
+static PyObject* take_costs(PyObject* Py_UNUSED(m), PyObject* begins) {
+  int64_t ns[EPPROF_COST_KINDS];
+  epprof_take_costs(ns, PyObject_IsTrue(begins));
+  PyObject* list = PyList_New(0);
+  for (int i = 0; list && i < EPPROF_COST_KINDS; i++) {
+    PyObject* value = PyLong_FromLongLong(ns[i]);
+    if (!value || PyList_Append(list, value) < 0) Py_CLEAR(list);
+    Py_XDECREF(value);
+  }
+  return list;
+}
+
+PyMethodDef cost_functions[] = {
+    {"cost_begin", cost_begin, METH_NOARGS, NULL},
+    {"cost_end", (PyCFunction)(void (*)(void))cost_end, METH_FASTCALL, NULL},
+    {"cost_add", (PyCFunction)(void (*)(void))cost_add, METH_FASTCALL, NULL},
+    {"cost_resume", cost_resume, METH_O, NULL},
+    {"take_costs", take_costs, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};

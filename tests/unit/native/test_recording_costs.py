@@ -1,0 +1,73 @@
+"""Time that recording takes of the program's threads: a sample of events is timed in place."""
+
+import threading
+import time
+
+import pytest
+
+import epprof_nb
+from epprof_nb import _native
+from epprof_nb.core.recording_costs import BACKWARD, NAMES, STATEMENTS
+
+
+def timed(count):
+    """Return which of `count` events of a new thread are timed."""
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.extend(bool(_native.cost_begin()) for _ in range(count))
+    )
+    thread.start()
+    thread.join()
+    return found
+
+
+def test_the_first_events_of_each_thread_are_timed_then_a_sample():
+    _native.take_costs(True)
+    for events in timed(10_000), timed(10_000):
+        assert all(events[:64])
+        assert 100 < sum(events[64:]) < 1_000
+
+
+def test_a_sum_is_taken_once():
+    _native.take_costs(True)
+    begin = _native.cost_begin()
+    time.sleep(2e-3)
+    assert _native.cost_resume(begin) >= begin + 2_000_000
+    _native.cost_end(STATEMENTS, begin)
+    statements, *others = _native.take_costs(False)
+    assert 0 < statements <= 1_000_000  # in more, the thread would have had no core
+    assert others == [0] * (len(NAMES) - 1)
+    assert not any(_native.take_costs(False))
+
+
+def test_an_event_that_is_not_timed_adds_nothing():
+    _native.take_costs(True)
+    assert _native.cost_resume(0) == 0
+    _native.cost_end(STATEMENTS, 0)
+    assert not any(_native.take_costs(False))
+
+
+def test_the_processor_time_of_a_long_event_counts():
+    _native.take_costs(True)
+    begin = time.thread_time_ns()
+    while time.thread_time_ns() < begin + 2_000_000:
+        pass
+    time.sleep(1e-3)
+    _native.cost_add(BACKWARD, begin)
+    ns = _native.take_costs(False)[BACKWARD]
+    assert 2_000_000 <= ns <= time.thread_time_ns() - begin
+
+
+@pytest.mark.parametrize("arguments", [(len(NAMES), 1), (-1, 1), (0,)])
+def test_other_kinds_are_refused(arguments):
+    with pytest.raises(ValueError, match="kind"):
+        _native.cost_end(*arguments)
+
+
+def test_a_profile_has_the_sums():
+    with epprof_nb.profile() as prof:
+        for _ in range(1000):
+            with epprof_nb.op("a"):
+                pass
+    assert prof.info["recording_costs"].keys() == {"ops"}
+    assert 0 < prof.info["recording_costs"]["ops"] < prof.wall_ns
