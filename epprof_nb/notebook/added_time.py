@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.recording.session.host_load import WaitReading, read_waits, waited_between
@@ -55,9 +55,28 @@ class RunTimes:
 def add_time(profile: Profile, request: Request, warmups: RunTimes, repeats: RunTimes) -> None:
     """Add what profiling added to the info of a profile, or the reason why its runs do not show it.
 
-    The times of the repeats are compared with those of the warm-ups, which are not profiled, both
-    without the waits for cores that other processes used. `warmups` has no runs if their times do
-    not match the code, and `repeats` none if their waits were not read.
+    It is measured by the warm-ups, which are not profiled, and estimated without enough of them.
+    `warmups` has no runs if their times do not match the code, and `repeats` none if their waits
+    were not read.
+    """
+    from epprof_nb.analysis.added_time.estimated_time import estimated_time
+    from epprof_nb.analysis.base.index import index_of
+
+    added: dict[str, Any] = _measured(profile, request, warmups, repeats)
+    estimated = None if "reason" in added else index_of(profile).cached(estimated_time)
+    if estimated is not None:
+        added = added or {"total": estimated.total_ns, "estimated": True}
+        added["parts"] = estimated.parts
+    if added:
+        profile.info["added_ns"] = added
+
+
+def _measured(
+    profile: Profile, request: Request, warmups: RunTimes, repeats: RunTimes
+) -> dict[str, Any]:
+    """Compare the times of the repeats with those of the warm-ups; {} with too few of them.
+
+    The time in which they waited for cores that other processes used does not count.
     """
     import numpy as np
 
@@ -69,7 +88,7 @@ def add_time(profile: Profile, request: Request, warmups: RunTimes, repeats: Run
     unprofiled = np.array(warmups.wall_ns(), np.int64)
     # An error ended the last repeat early.
     if not len(unprofiled) or not len(times) == request.repeat > 1 or info.get("error"):
-        return
+        return {}
     waits = _waits_for_others(profile, warmups, repeats)
     # The end of a recording takes some time, even without such work.
     work = profile.tables["activities"]["end_ns"].max(initial=0)
@@ -77,14 +96,13 @@ def add_time(profile: Profile, request: Request, warmups: RunTimes, repeats: Run
     if waits is not None and len(waits[1]) == len(times):
         unprofiled = unprofiled - waits[0]
         times = np.array(repeats.wall_ns(), np.int64) - waits[1]
-    added = measured_time(unprofiled.tolist(), times, info["wall_ns"])
+    added: dict[str, Any] = {**measured_time(unprofiled.tolist(), times, info["wall_ns"])}
     if added and request.options.time_limit_s is not None:
-        added = {"reason": "a time limit was given"}
-    elif added and not is_waited_for:
+        return {"reason": "a time limit was given"}
+    if added and not is_waited_for:
         # It counts for no warm-up.
-        added = {"reason": "the cell ended before its work on the device"}
-    if added:
-        info["added_ns"] = added
+        return {"reason": "the cell ended before its work on the device"}
+    return added
 
 
 def _waits_for_others(

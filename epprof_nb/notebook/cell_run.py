@@ -394,7 +394,7 @@ class CellRun:
         return None if self._job is None else self._job.finish(profile, *self._times)
 
     def _add_time(self, profile: Profile) -> None:
-        """Add what profiling added to the info, if it was measured."""
+        """Add what profiling added to the info."""
         # Warm-ups alternate with the baseline, too, but are not timed one by one.
         warmups = added_time.RunTimes() if self._interleaving is not None else self._warmup_times
         try:

@@ -140,12 +140,16 @@ def test_warm_ups_tell_what_profiling_added(run, shell, tmp_path, monkeypatch, o
     run(f"%%gpuprofile -q {options} prof\ny = 1\n{more}")
     prof = shell.user_ns["prof"]
     if told is None:
-        assert "added_ns" not in prof.info
+        added = prof.info["added_ns"]
+        assert added["estimated"]
+        assert 0 < added["total"] < prof.wall_ns
+        assert added["parts"].keys() == {"statements"} | ({"launches"} if "host" in more else set())
     elif told != "total":
         assert prof.info["added_ns"] == {"reason": told}
     else:
         assert runs == [(5, 4)]
         assert prof.info["added_ns"]["total"] == round(0.9 * prof.wall_ns)
+        assert prof.info["added_ns"]["parts"].keys() == {"statements"}
         prof.save(tmp_path / "cell.epprof")
         assert load(tmp_path / "cell.epprof").info["added_ns"] == prof.info["added_ns"]
 

@@ -1,4 +1,4 @@
-"""Time that profiling added to a profile, as runs that were not profiled have shown."""
+"""Time that profiling added to a profile: measured by runs that were not profiled, or estimated."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from epprof_nb.analysis.added_time.estimated_time import estimated_time
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -22,10 +24,13 @@ class AddedTime:
         Its sum.
     wall_ns
         Wall time of the profile.
+    is_measured
+        Whether unprofiled runs have shown it. Otherwise it is estimated.
     """
 
     total_ns: int
     wall_ns: int
+    is_measured: bool
 
     def share(self) -> float | None:
         """Return it as a share of the unprofiled wall time; None if it is all of the wall time."""
@@ -44,9 +49,12 @@ class AddedTime:
 
 
 def added_time(index: ProfileIndex) -> AddedTime | None:
-    """Return what profiling added to a profile; None if it was not measured."""
-    total = (index.profile.info.get("added_ns") or {}).get("total")
-    return None if total is None else AddedTime(total, index.profile.wall_ns)
+    """Return what profiling added to a profile; None if it is not known."""
+    stated, wall_ns = index.profile.info.get("added_ns") or {}, index.profile.wall_ns
+    if "total" in stated:
+        return AddedTime(stated["total"], wall_ns, not stated.get("estimated", False))
+    found = None if stated else index.cached(estimated_time)
+    return None if found is None else AddedTime(found.total_ns, wall_ns, is_measured=False)
 
 
 def reason_without_added_time(info: dict[str, Any]) -> str:

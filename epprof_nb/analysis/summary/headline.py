@@ -81,7 +81,8 @@ class Headline:
     ``recorded`` is the number of records, without and with the missing ones, ``overhead`` the
     profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time of ONNX
     Runtime's runs; None if unknown. ``added`` is what profiling added, as a share of the unprofiled
-    wall time, and None if unknown; ``not_added`` is why repeats and warm-ups did not show it.
+    wall time, and None if unknown; ``is_measured`` is whether warm-ups have shown it, and
+    ``not_added`` why they did not.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU, and
     ``is_trace`` whether another tool recorded it, perhaps without devices. ``repeats`` are the
     statistics of the repeats, training steps or decode steps; None without any.
@@ -100,6 +101,7 @@ class Headline:
     overhead: Overhead | None
     slowdown: float | None
     added: float | None
+    is_measured: bool
     not_added: str
     unattributed: int
     error: str | None
@@ -164,7 +166,8 @@ class Headline:
         """The profiler's own time, and what it added if that is notable; empty if unknown."""
         parts = []
         if self.added is not None and self.added >= _NOTABLE_ADDED:
-            parts.append(f"profiling added about {self.added:.0%}".replace("%", " %"))
+            about = "about" if self.is_measured else "an estimated"
+            parts.append(f"profiling added {about} {self.added:.0%}".replace("%", " %"))
         if self.not_added:
             parts.append(f"profiling added: not measured, {self.not_added}")
         if self.overhead is not None:
@@ -200,10 +203,13 @@ class Headline:
                 f"ONNX Runtime's runs took {self.slowdown:.3g} times as long as unprofiled ones."
             )
         if self.added is not None:
-            sentences.append(
-                f"Profiling added {percent(self.added)} to the wall time, measured by the "
-                "warm-ups, which are not profiled."
+            how = (
+                "measured by the warm-ups, which are not profiled"
+                if self.is_measured
+                else "estimated from what recording took of the program's threads; --warmup and "
+                "--repeat measure it"
             )
+            sentences.append(f"Profiling added {percent(self.added)} to the wall time, {how}.")
         elif self.not_added:
             sentences.append(
                 f"What profiling added to the wall time is not known: {self.not_added}."
@@ -304,6 +310,7 @@ def headline_of(index: ProfileIndex) -> Headline:
         overhead=_overhead(profile.info, wall),
         slowdown=largest_slowdown(profile.info),
         added=None if added is None else added.share(),
+        is_measured=added is not None and added.is_measured,
         not_added=reason_without_added_time(profile.info),
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),

@@ -107,6 +107,7 @@ def split(
             "cell": cell,
             "alternated": {"recording": recording, "side": side},
             "repeats": [],
+            "recording_costs": {},  # those of each side are not known
             # The last repeat is the one that raised.
             "error": None if sides and side != sides[-1] else data.info.get("error"),
             "notes": [

@@ -1,0 +1,153 @@
+"""Time that profiling added, estimated from what recording took of the program's threads.
+
+The threads time a sample of what the profiler does in them. Each op gets its part of the sums, and
+the length of the critical path without this time of the host says what it cost: nobody waits for
+launches that are queued. Waits for cores that other processes use are left out.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.devices import used_gpu
+from epprof_nb.analysis.base.missing_records import lacks_records
+from epprof_nb.analysis.base.op_status import has_host_time
+from epprof_nb.analysis.base.op_totals import self_host_ns
+from epprof_nb.analysis.base.processes import has_several
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.core.recording_costs import BACKWARD, LAUNCHES, MODULES, NAMES, OPS, STATEMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.table import Table
+
+    Costs = npt.NDArray[np.float64]
+
+_MAX_EVENTS = 200_000
+"""Maximum number of ops and API calls: the critical path of more takes long."""
+_STEPS = 200
+"""Number of different factors of host time: the critical path takes at most 255."""
+_OP_TYPES = {
+    "line": STATEMENTS, "module": MODULES, "recompute": MODULES,
+    "autograd": BACKWARD, "backward": BACKWARD,
+}  # fmt: skip
+"""Kinds of ops that are not `OPS`, by type."""
+_WITHOUT_COSTS = frozenset({"cell", "gc", "hlo", "hlo_module"})
+"""Types of ops that are written once per profile, or found after it."""
+_ELSEWHERE = {STATEMENTS: 0.8, OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
+"""Cost of recording elsewhere, as a share of the time that it takes in place: in the interpreter
+and the autograd engine, which call it, in caches that it leaves cold, and at the ends of ops."""
+_MODULE_NS = 1_000
+"""The same of each call of a module, ns."""
+_PASS_NS, _HOOK_NS = 40_000, 2_500
+"""The same of each backward pass on the host, and of each module in it, which has a hook."""
+_LAUNCH_NS = 1_700
+"""Time of CUPTI per launch, ns: 1.3 us for its record, 0.4 us to call the profiler."""
+_NODE_NS = 800
+"""Time of CUPTI per node of a graph, ns, between the nodes."""
+
+
+class EstimatedTime(NamedTuple):
+    """Estimate of what profiling added, ns.
+
+    ``parts`` is what recording took by `NAMES`, also where nobody waited for it.
+    """
+
+    total_ns: int
+    parts: dict[str, int]
+
+
+def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
+    """Return an estimate of what profiling added; None if it is not known.
+
+    Frameworks that record for the profiler, such as ONNX Runtime, take time that is not known.
+    """
+    sums = index.profile.info.get("recording_costs")
+    ops = index.profile.tables["ops"]
+    events = len(ops) + len(index.profile.tables["api_calls"])
+    if not sums or events > _MAX_EVENTS or has_several(index) or index.cached(lacks_records):
+        return None
+    if any(ops.names("category").equals(name).any() for name in ("node", "operator")):
+        return None
+    costs = {kind: _of_ops(index, kind, sums.get(name, 0)) for kind, name in enumerate(NAMES)}
+    of_op = np.sum([*costs.values()], axis=0)
+    if used_gpu(index):
+        added_ns = _saved_on_path(index, of_op)
+    else:  # the threads of the host device take the interpreter from the thread of the cell
+        of_cell = ops["thread_id"] == index.profile.info.get("thread_id", MISSING)
+        added_ns = round(float(of_op.sum(where=of_cell)))
+    if added_ns >= index.profile.wall_ns:
+        return None
+    parts = {NAMES[kind]: round(float(values.sum())) for kind, values in costs.items()}
+    return EstimatedTime(added_ns, {name: ns for name, ns in parts.items() if ns})
+
+
+def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:
+    """Return what recording events of a kind took, by op: each event took the same."""
+    ops = index.profile.tables["ops"]
+    if kind == LAUNCHES:
+        calls = index.profile.tables["api_calls"]
+        is_gpu = ~calls.names("domain").equals("host")
+        events = sum_by_group(index.call_op, np.ones(len(calls), np.int64), len(ops))[:-1]
+        untimed = _LAUNCH_NS * sum_by_group(index.call_op, is_gpu.astype(np.int64), len(ops))[:-1]
+    else:
+        known = _by_type(ops, _kind) == kind
+        events = np.where(known & has_host_time(ops), ops["count"], 0)
+        untimed = events * _by_type(ops, partial(_untimed_ns, on_host=not used_gpu(index)))
+    costs: Costs = events * timed_ns * (1 + _ELSEWHERE[kind]) / max(int(events.sum()), 1) + untimed
+    return costs
+
+
+def _by_type(ops: Table, value: Callable[[str | None], int]) -> IntArray:
+    types = ops.names("op_type")
+    return np.array([*map(value, types.categories), value(None)])[types.codes]
+
+
+def _kind(op_type: str | None) -> int:
+    return MISSING if op_type in _WITHOUT_COSTS else _OP_TYPES.get(op_type or "", OPS)
+
+
+def _untimed_ns(op_type: str | None, *, on_host: bool) -> int:
+    if _kind(op_type) == MODULES:
+        return _MODULE_NS
+    of_host = {"autograd": _PASS_NS, "backward": _HOOK_NS}
+    return of_host.get(op_type or "", 0) if on_host else 0
+
+
+def _saved_on_path(index: ProfileIndex, costs: Costs) -> int:
+    """Return how much shorter the critical path is without the costs of ops, and those of nodes."""
+    from epprof_nb.analysis.critical_path.chain import CriticalPath
+
+    path = index.cached(CriticalPath, "launch")
+    if not path.length_ns:
+        return 0
+    host = _host_factors(index, costs, path.input.waiting_calls)
+    return max(path.length_ns - path.input.length_with(host, _node_factors(index)), 0)
+
+
+def _host_factors(index: ProfileIndex, costs: Costs, is_wait: BoolArray) -> Costs:
+    """Return the part of the host time of each op that is left without the costs."""
+    ops, calls = index.profile.tables["ops"], index.profile.tables["api_calls"]
+    waited = np.where(is_wait, calls["end_ns"] - calls["start_ns"], 0)
+    own = self_host_ns(ops, index.tree.parent)
+    own = np.maximum(own - sum_by_group(index.call_op, waited, len(ops))[:-1], 1)
+    factors: Costs = np.maximum(np.rint(_STEPS * (1 - costs / own)), 1) / _STEPS
+    return factors
+
+
+def _node_factors(index: ProfileIndex) -> Costs:
+    """Return the part of the time of each activity that is left without the costs of nodes."""
+    activities = index.profile.tables["activities"]
+    duration = np.maximum(activities["end_ns"] - activities["start_ns"], 1)
+    is_node = activities["graph_node_id"] != MISSING
+    factors: Costs = np.where(is_node, np.maximum(1 - _NODE_NS / duration, 0), 1.0)
+    return factors

@@ -1,0 +1,108 @@
+"""Time that profiling added, estimated from what recording took of the program's threads."""
+
+import numpy as np
+import pytest
+
+from epprof_nb.analysis.added_time import estimated_time as module
+from epprof_nb.analysis.added_time.added_time import added_time
+from epprof_nb.analysis.added_time.estimated_time import estimated_time
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.summary.headline import headline_of
+from tests.helpers.tiny import call, kernel, line, op, profile
+
+GPU = {"devices": [{"device_id": 0, "name": "GPU", "kind": "gpu"}]}
+
+
+@pytest.fixture(autouse=True)
+def _plain_costs(monkeypatch):
+    """Take costs as they were timed, without what recording costs elsewhere."""
+    monkeypatch.setattr(module, "_ELSEWHERE", dict.fromkeys(module._ELSEWHERE, 0.0))
+    for name in ("_MODULE_NS", "_PASS_NS", "_HOOK_NS", "_LAUNCH_NS"):
+        monkeypatch.setattr(module, name, 0)
+
+
+def estimated(rows=(), activities=(), calls=(), wall=100_000, info=None, **costs):
+    info = {"wall_ns": wall, "thread_id": 1, "recording_costs": costs} | (info or {})
+    return estimated_time(ProfileIndex(profile(rows, activities, calls, info=info)))
+
+
+def test_it_is_what_recording_took_of_the_thread_of_the_cell():
+    ops = [line(1, 1, 0, 90_000, count=50), op(2, "a", 1_000, 2_000, 1, thread_id=7)]
+    found = estimated(ops, statements=5_000, ops=300)
+    assert found.total_ns == 5_000
+    assert found.parts == {"statements": 5_000, "ops": 300}
+
+
+def test_costs_of_kinds_are_added_elsewhere(monkeypatch):
+    monkeypatch.setattr(module, "_ELSEWHERE", module._ELSEWHERE | {module.BACKWARD: 0.5})
+    monkeypatch.setattr(module, "_MODULE_NS", 1_000)
+    monkeypatch.setattr(module, "_PASS_NS", 7_000)
+    ops = [
+        op(1, "model", 0, 30_000, op_type="module", count=2),
+        op(2, "backward", 30_000, 60_000, op_type="autograd"),
+    ]
+    parts = estimated(ops, modules=3_000, backward=4_000).parts
+    assert parts == {"modules": 5_000, "backward": 13_000}
+
+
+def launches(kernel_ns):
+    """Ten launches of 1 us each, one after the other, and a wait for their kernels."""
+    calls = [call(i * 2_000, i * 2_000 + 1_000, correlation_id=i, op_id=1) for i in range(10)]
+    begins = np.arange(10) * max(kernel_ns, 2_000) + 1_500
+    activities = [
+        kernel(int(begin), int(begin) + kernel_ns, 1, correlation_id=i)
+        for i, begin in enumerate(begins)
+    ]
+    end = activities[-1]["end_ns"] + 100
+    calls.append(call(19_000, end, name="cuCtxSynchronize", correlation_id=10, op_id=1))
+    wait = {"kind": "synchronization", "name": "context synchronize", "start_ns": 19_000}
+    wait |= {"end_ns": end, "duration_ns": end - 19_000, "correlation_id": 10, "device_id": 0}
+    return [line(1, 1, 0, end)], [*activities, wait], calls, end
+
+
+def test_queued_launches_cost_nothing():
+    *tables, end = launches(500)
+    of_host = estimated(*tables, wall=end, info=GPU, launches=5_000)
+    *tables, end = launches(50_000)
+    of_device = estimated(*tables, wall=end, info=GPU, launches=5_000)
+    assert of_host.total_ns >= 4_000
+    assert of_device.total_ns <= 500
+    assert of_host.parts == of_device.parts == {"launches": 5_000}
+
+
+def test_nodes_of_graphs_cost_time_of_the_device():
+    calls = [call(1_000, 2_000, correlation_id=1, name="cuGraphLaunch", op_id=1)]
+    nodes = [
+        kernel(3_000 + i * 10_000, 13_000 + i * 10_000, 1, correlation_id=1, graph_node_id=9 + i)
+        for i in range(8)
+    ]
+    found = estimated([line(1, 1, 0, 3_000)], nodes, calls, 83_000, GPU, statements=1)
+    assert found.total_ns == pytest.approx(8 * module._NODE_NS, rel=0.1)
+
+
+@pytest.mark.parametrize("more", [{"category": "node"}, {"category": "operator"}])
+def test_it_is_not_known_where_frameworks_record(more):
+    ops = [line(1, 1, 0, 90_000), op(2, "MatMul", 10, 80_000, 1, **more)]
+    assert estimated(ops, statements=1_000) is None
+    assert estimated(ops[:1], statements=1_000) is not None
+    assert estimated(ops[:1]) is None
+
+
+def test_a_statement_of_the_info_comes_first():
+    info = {"wall_ns": 100_000, "thread_id": 1, "recording_costs": {"statements": 7_400}}
+    for stated, total, is_measured in (
+        ({}, 7_400, False),
+        ({"added_ns": {"total": 20_000, "error": 9}}, 20_000, True),
+        ({"added_ns": {"total": 30_000, "estimated": True}}, 30_000, False),
+    ):
+        found = added_time(ProfileIndex(profile([line(1, 1, 0, 90_000)], info=info | stated)))
+        assert (found.total_ns, found.is_measured) == (total, is_measured)
+    varies = info | {"added_ns": {"reason": "the runs vary too much"}}
+    assert added_time(ProfileIndex(profile([line(1, 1, 0, 90_000)], info=varies))) is None
+
+
+def test_the_headline_says_that_it_is_an_estimate():
+    info = {"wall_ns": 100_000, "thread_id": 1, "recording_costs": {"statements": 7_400}}
+    headline = headline_of(ProfileIndex(profile([line(1, 1, 0, 90_000)], info=info)))
+    assert "profiling added an estimated 8 %" in headline.line
+    assert "--warmup and --repeat measure it" in headline.overhead_note
