@@ -2,12 +2,17 @@
 
 ::
 
-    python -m tests.benchmarks.added_time [--rounds 20] [--gpu]
+    python -m tests.benchmarks.added_time [--rounds 20] [--gpu] [--others]
 
-Each round times ten runs of a program without a profiler, then runs a profiled cell of it: with
-five warm-ups and five repeats. The truth is the median over the rounds of the ratio of the two.
-What a cell says is right if it differs from the truth by at most 30 % of it, or two points. Cells
-that vary too much say nothing. ``--gpu`` adds programs on an NVIDIA GPU.
+Each round times ten runs of a program without a profiler, then runs two profiled cells of it: one
+with five warm-ups and five repeats, which measures what profiling adds, and one without, which
+estimates it. The truth is the median over the rounds of the ratio of the two times, of each of the
+cells. What a cell says is right if it differs from the truth by at most 30 % of it, or two points.
+Repeats that vary too much say nothing. ``--others`` runs programs on which the estimate was not
+fitted, and ``--gpu`` adds programs on an NVIDIA GPU.
+
+On a host that other processes use, ``--processor`` takes the processor time of the process for the
+truth, and for the estimate, and takes no samples, which another thread does.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import argparse
 import math
 import statistics
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
@@ -24,6 +29,7 @@ from traitlets.config import Config
 from tests.benchmarks.shared.harness import header
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType
 
 TOLERANCE, POINTS = 0.3, 0.02
@@ -64,6 +70,50 @@ host.synchronize()""",
     "waits for short kernels": """for i in range(600):
     host.launch(lambda *_: None, total)
     host.synchronize()""",
+}
+OTHER_SETUP = """
+import epprof_nb
+mlp = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))
+mlp_adam, batch = torch.optim.Adam(mlp.parameters(), lr=1e-6), torch.randn(32, 64)
+cnn = nn.Sequential(
+    nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8), nn.ReLU(),
+    nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+cnn_sgd, pictures = torch.optim.SGD(cnn.parameters(), lr=1e-6), torch.randn(8, 3, 24, 24)
+lstm, letter = nn.LSTMCell(32, 32), torch.randn(1, 32)
+norms = nn.Sequential(*(nn.LayerNorm(64) for _ in range(10)))
+weight = torch.randn(64, 64, requires_grad=True)
+vector, buffer = arrays[0, 0].copy(), np.zeros(1024)
+"""
+OTHER_PROGRAMS = {
+    "training an MLP": """for i in range(20):
+    mlp(batch).mean().backward()
+    mlp_adam.step()
+    mlp_adam.zero_grad()""",
+    "training a CNN": """for i in range(10):
+    cnn(pictures).sum().backward()
+    cnn_sgd.step()
+    cnn_sgd.zero_grad()""",
+    "an LSTM, letter by letter": """with torch.no_grad():
+    state = None
+    for i in range(100): state = lstm(letter, state)""",
+    "layer norms": "with torch.no_grad():\n    for i in range(20): out = norms(batch)",
+    "autograd alone": """for i in range(30):
+    out = batch
+    for _ in range(10): out = torch.tanh(out @ weight)
+    out.sum().backward()
+    weight.grad = None""",
+    "statements": """for i in range(2000):
+    a = i * 2
+    b = a + 1
+    c = [a, b]""",
+    "named sorts": """for i in range(1000):
+    with epprof_nb.op("sort"):
+        np.sort(vector)""",
+    "named sums": """for i in range(3000):
+    with epprof_nb.op("add"):
+        buffer[:] += 1""",
+    "copies": "for i in range(150): host.to_host(host.to_device(buffer))",
+    "queued kernels": "for i in range(300): host.launch(np.add, total, 1.0)\nhost.synchronize()",
 }
 GPU_SETUP = """
 import copy
@@ -120,6 +170,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--gpu", action="store_true", help="programs on a GPU, too")
+    parser.add_argument("--others", action="store_true", help="other programs")
+    parser.add_argument("--processor", action="store_true", help="times of the processor")
     given = parser.parse_args()
     header("What cells say that profiling added")
     config = Config({"HistoryManager": {"hist_file": ":memory:"}})
@@ -128,52 +180,103 @@ def main() -> None:
     shell.run_line_magic("config", "GpuProfile.calibrate = False")
     shell.run_cell(SETUP).raise_error()
     programs = PROGRAMS
+    if given.others:
+        shell.run_cell(OTHER_SETUP).raise_error()
+        programs = OTHER_PROGRAMS
     if given.gpu:
         shell.run_cell(GPU_SETUP).raise_error()
-        programs = PROGRAMS | GPU_PROGRAMS
-    options = f"--warmup {_WARMUPS} --repeat {_REPEATS}"
+        programs = programs | GPU_PROGRAMS
+    clock = time.process_time if given.processor else time.perf_counter
+    kinds = [Cell("--no-samples" if given.processor else "", clock, estimates=True)]
+    if not given.processor:
+        kinds.insert(0, Cell(f"--warmup {_WARMUPS} --repeat {_REPEATS}", clock, estimates=False))
     print(f"{'program':26} {'one run':>10} {'truth':>8} {'error':>7} {'median said':>12}  cells")
-    right = [measure(name, programs[name], shell, given.rounds, options) for name in programs]
-    print(f"{sum(right)} of {len(right)} programs: the median of what cells say is right")
+    right: dict[str, list[bool]] = {cell.options: [] for cell in kinds}
+    for name, program in programs.items():
+        rounds = measured(program, shell, given.rounds, kinds)
+        for cell in kinds:
+            right[cell.options].append(show(name, cell, rounds[cell.options]))
+    for options, found in right.items():
+        print(f"{sum(found)} of {len(found)} programs: the median of cells {options!r} is right")
 
 
-def measure(name: str, program: str, shell: Any, rounds: int, options: str) -> bool:
-    """Print the truth, and how many cells said what; return whether their median is right."""
+class Cell(NamedTuple):
+    """A kind of cell: its options, the clock of the truth, and whether it estimates the time."""
+
+    options: str
+    clock: Callable[[], float]
+    estimates: bool
+
+
+class Round(NamedTuple):
+    """Times of a run without the profiler and of the cell, s, and what the cell said was added."""
+
+    plain: float
+    profiled: float
+    said: float | None
+
+
+def measured(program: str, shell: Any, rounds: int, cells: list[Cell]) -> dict[str, list[Round]]:
+    """Return the rounds of each kind of cell."""
     code = compile(program, "program", "exec")
-    plain, ratios, said = [], [], []
+    found: dict[str, list[Round]] = {cell.options: [] for cell in cells}
     for _ in range(rounds):
-        plain.append(seconds(code, shell.user_ns))
-        shell.run_cell(f"%%gpuprofile -q {options} prof\n{program}").raise_error()
-        info = shell.user_ns["prof"].info
+        for cell in cells:
+            found[cell.options].append(one_round(program, code, cell, shell))
+    return found
+
+
+def one_round(program: str, code: CodeType, cell: Cell, shell: Any) -> Round:
+    """Run the program alone, then the cell."""
+    plain = seconds(code, shell.user_ns, cell.clock)
+    shell.user_ns["clock"] = cell.clock
+    timed = f"begin = clock()\n{program}\nend = clock()" if cell.estimates else program
+    shell.run_cell(f"%%gpuprofile -q {cell.options} prof\n{timed}").raise_error()
+    info = shell.user_ns["prof"].info
+    added = info.get("added_ns") or {}
+    total = added.get("total")
+    if not cell.estimates:
         repeats = info.get("repeats") or [[0, info["wall_ns"]]]
-        ratios.append(statistics.mean(end - begin for begin, end in repeats) / 1e9 / plain[-1])
-        total = (info.get("added_ns") or {}).get("total")
-        said.append(None if total is None else total / (info["wall_ns"] - total))
-    truth = statistics.median(ratios) - 1
-    deviation = 1.4826 * statistics.median(abs(ratio - 1 - truth) for ratio in ratios)
-    told = [share for share in said if share is not None]
+        profiled = statistics.mean(end - begin for begin, end in repeats) / 1e9
+        said = None if total is None else total / (info["wall_ns"] - total)
+        return Round(plain, profiled, said if not added.get("estimated") else None)
+    profiled = shell.user_ns["end"] - shell.user_ns["begin"]
+    if total is None:
+        return Round(plain, profiled, None)
+    if cell.clock is time.process_time:
+        return Round(plain, profiled, sum(added["parts"].values()) / 1e9 / plain)
+    return Round(plain, profiled, total / (info["wall_ns"] - total))
+
+
+def show(name: str, cell: Cell, rounds: list[Round]) -> bool:
+    """Print the truth, and how many cells said what; return whether their median is right."""
+    ratios = [one.profiled / one.plain - 1 for one in rounds]
+    truth = statistics.median(ratios)
+    deviation = 1.4826 * statistics.median(abs(ratio - truth) for ratio in ratios)
+    told = [one.said for one in rounds if one.said is not None]
 
     def is_right(share: float) -> bool:
         return abs(share - truth) <= max(TOLERANCE * abs(truth), POINTS)
 
     right = sum(map(is_right, told))
     middle = f"{statistics.median(told):.1%}" if told else "nothing"
+    verb = "estimate" if cell.estimates else "measure"
     print(
-        f"{name:26} {statistics.median(plain) * 1e3:7.2f} ms {truth:8.1%} "
-        f"{1.2533 * deviation / math.sqrt(rounds):7.1%} {middle:>12}  "
-        f"{len(told)} of {rounds} say it, {right} of these are right",
+        f"{name:26} {statistics.median(one.plain for one in rounds) * 1e3:7.2f} ms {truth:8.1%} "
+        f"{1.2533 * deviation / math.sqrt(len(rounds)):7.1%} {middle:>12}  "
+        f"{len(told)} of {len(rounds)} {verb} it, {right} of these are right",
         flush=True,
     )
     return bool(told) and is_right(statistics.median(told))
 
 
-def seconds(code: CodeType, space: dict[str, Any]) -> float:
+def seconds(code: CodeType, space: dict[str, Any], clock: Callable[[], float]) -> float:
     """Return the mean time of one run."""
     exec(code, space)
-    begin = time.perf_counter()
+    begin = clock()
     for _ in range(_RUNS):
         exec(code, space)
-    return (time.perf_counter() - begin) / _RUNS
+    return (clock() - begin) / _RUNS
 
 
 if __name__ == "__main__":
