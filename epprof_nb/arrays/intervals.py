@@ -63,7 +63,10 @@ def union(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     # No interval is open when as many have ended as have started, so starts and ends can be sorted
     # independently.
     starts, ends = _ascending(starts), _ascending(ends)
-    opens = np.flatnonzero(starts[1:] > ends[:-1]) + 1
+    is_apart = starts[1:] > ends[:-1]
+    if is_apart.all():
+        return starts.copy(), ends.copy()
+    opens = np.flatnonzero(is_apart) + 1
     return starts[np.append(0, opens)], ends[np.append(opens, len(ends)) - 1]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import mask_as_rows
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 
@@ -37,8 +38,10 @@ def first_from(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
     [2, 0, 0]
     """
     if (values[1:] >= values[:-1]).all():
-        rows = np.flatnonzero(mask)
-        return rows[np.minimum(positions(values[rows], times), len(rows) - 1)]
+        rows = mask_as_rows(mask)
+        of_mask = values[rows]
+        at = np.minimum(positions(of_mask, times), len(of_mask) - 1)
+        return at + rows.start if isinstance(rows, slice) else rows[at]
     row_of_time, last_row = np.full(len(times), MISSING, np.int64), MISSING
     earliest, latest = np.full(len(times), np.iinfo(np.int64).max), np.iinfo(np.int64).min
     for chunk in chunks(len(values)):

@@ -190,6 +190,8 @@ def first_starts(index: ProfileIndex) -> IntArray:
 def is_unrecorded(index: ProfileIndex, starts: IntArray, ends: IntArray) -> BoolArray:
     """Return in which intervals unrecorded work may have run."""
     unknown = index.cached(unrecorded)
+    if not len(unknown[0]):
+        return np.zeros(len(starts), np.bool_)
     before, until = (covered_before(*unknown, times) for times in (starts, ends))
     mask: BoolArray = until > before
     return mask

@@ -99,8 +99,10 @@ class Places:
             (self._lines.of_calls(), self._index.call_op),
             (self._lines.of_activities(), self._index.activity_op),
         ):
-            place, first = np.unique(self.of_stack[stack], return_index=True)
-            at, place = first[place >= 0], place[place >= 0]
+            of_row = self.of_stack[stack]
+            first = group_codes(of_row)[1]
+            at = first[of_row[first] >= 0]
+            place = of_row[at]
             is_unknown = found[place] == MISSING
             found[place[is_unknown]] = op[at[is_unknown]]
         return found

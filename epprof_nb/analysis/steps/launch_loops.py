@@ -72,7 +72,7 @@ def _frames_by_function(lines: StackLines, used: IntArray) -> list[IntArray]:
     function[own] = codes
     depth = np.full(len(first), len(lines), np.int64)
     found = [np.full(len(lines) + 1, MISSING, np.int64) for _ in first]
-    for stack in np.unique(used[used >= 0]).tolist():
+    for stack in np.flatnonzero(np.bincount(used[used >= 0])).tolist():
         frames, at = [], stack
         while at >= 0:
             frames.append(at)

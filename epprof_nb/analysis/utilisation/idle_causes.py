@@ -125,4 +125,6 @@ def launching_thread(index: ProfileIndex, rows: IntArray) -> IntArray:
     tables = index.profile.tables
     call = index.calls.rows(tables["activities"]["correlation_id"][rows])
     thread = values_at(tables["api_calls"]["thread_id"], call)
-    return np.where(call == MISSING, tables["activities"]["thread_id"][rows], thread)
+    unknown = np.flatnonzero(call == MISSING)
+    thread[unknown] = tables["activities"]["thread_id"][rows[unknown]]
+    return thread

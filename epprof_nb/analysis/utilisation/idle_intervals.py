@@ -50,16 +50,19 @@ def idle_intervals(index: ProfileIndex, min_ns: int = 1) -> IdleIntervals:
 
 def _intervals(index: ProfileIndex, min_ns: int) -> IdleIntervals:
     of_devices = [_of_device(index, device, min_ns) for device in index.device_ids]
-    columns = np.concatenate([np.empty((5, 0), np.int64), *of_devices], axis=1)
-    return IdleIntervals(*columns)
+    if len(of_devices) == 1:
+        return of_devices[0]
+    none = np.empty(0, np.int64)
+    columns = zip(IdleIntervals(*[none] * 5), *of_devices, strict=True)
+    return IdleIntervals(*map(np.concatenate, columns))
 
 
-def _of_device(index: ProfileIndex, device: int, min_ns: int) -> IntArray:
-    """Return the columns of `IdleIntervals` for one device, shape ``(5, intervals)``."""
+def _of_device(index: ProfileIndex, device: int, min_ns: int) -> IdleIntervals:
+    """Return the intervals of one device."""
     profile = index.profile
     starts, ends = clip_times(*index.busy(device))
     if not len(starts):
-        return np.empty((5, 0), np.int64)
+        return IdleIntervals(*[np.empty(0, np.int64)] * 5)
     # Work may precede the start of the profile. A length that is not recorded has no idle ends.
     first, last = span_of_device(profile, device) if profile.wall_ns > 0 else (0, 0)
     begin = min(first, int(starts[0]))
@@ -73,4 +76,4 @@ def _of_device(index: ProfileIndex, device: int, min_ns: int) -> IntArray:
     rows = index.work_of(device)
     work_start = activities["start_ns"][rows_as_slice(rows)]
     next_row = rows[first_from(work_start, np.ones(len(rows), np.bool_), end)]
-    return np.stack([np.full(len(start), device), start, end, position, next_row])
+    return IdleIntervals(np.full(len(start), device), start, end, position, next_row)
