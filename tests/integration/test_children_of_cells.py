@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.jupyter_kernels import running_kernel
 
 MODULE = """
-import os
+import ctypes, os
 import numpy as np
 
 def work(n):
@@ -29,13 +29,16 @@ def engine(requests):
         function, argument = requests.recv()
         requests.send(function(argument))
 
-def keep_the_gil(seconds):
-    import ctypes
-    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+def keep_the_gil(fifo):
+    wait_for_the_end(fifo, ctypes.PyDLL)
 
-def leave_the_gil(seconds):
-    import ctypes
-    ctypes.CDLL(None).usleep(int(seconds * 1e6))
+def leave_the_gil(fifo):
+    wait_for_the_end(fifo, ctypes.CDLL)
+
+def wait_for_the_end(fifo, library):
+    file = os.open(fifo, os.O_RDONLY)
+    library(None).read(file, ctypes.create_string_buffer(1), 1)
+    os.close(file)
 
 class Squares:
     def __len__(self):
@@ -260,18 +263,22 @@ def test_an_error_and_ctrl_c_end_the_recording_of_the_children(notebook):
     assert [row[4] for row in notebook.job()] == [0, 5]
 
 
-def test_children_that_are_busy_in_c_or_killed(notebook):
+def test_children_that_are_busy_in_c_or_killed(notebook, tmp_path):
+    with_gil, without_gil = fifos = tmp_path / "with", tmp_path / "without"
+    for fifo in fifos:
+        os.mkfifo(fifo)
     notebook.run("with_gil, without_gil, killed = Engine(), Engine(), Engine()")
-    notebook.run("""\
+    with with_gil.open("r+b", buffering=0), without_gil.open("r+b", buffering=0):
+        notebook.run(f"""\
 %%gpuprofile job --children
 with_gil.call(w.work, 1)
 killed.process.kill(); killed.process.join()
-without_gil.send(w.leave_the_gil, 9)
-with_gil.send(w.keep_the_gil, 9)
+without_gil.send(w.leave_the_gil, {str(without_gil)!r})
+with_gil.send(w.keep_the_gil, {str(with_gil)!r})
 time.sleep(0.5)
 """)
-    pids = json.loads(notebook.run("print([e.process.pid for e in (with_gil, without_gil)])"))
-    rows = {row[0]: row[1:] for row in notebook.job()}
+        pids = json.loads(notebook.run("print([e.process.pid for e in (with_gil, without_gil)])"))
+        rows = {row[0]: row[1:] for row in notebook.job()}
     assert rows[pids[0]][1] == "not recorded"
     assert "did not answer within 2 s" in rows[pids[0]][2]
     assert rows[pids[1]][:3] == ["running", "complete", ""]
