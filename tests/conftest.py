@@ -55,8 +55,8 @@ def usable_processors() -> int:
 def pytest_cmdline_main(config):
     """Run the whole suite on all processors; a part of it, or with a debugger, in this process.
 
-    There is one worker more than processors, because kernels, servers and a browser keep some of
-    them waiting.
+    There are two workers more than processors, because kernels, servers, a browser and fixed times
+    keep each waiting for much of its time.
 
     ``addopts = "-n auto"`` would need pytest-xdist, start workers for a single test, and 64 of
     them on a large server.
@@ -68,7 +68,7 @@ def pytest_cmdline_main(config):
     if chosen or option.usepdb or option.trace or option.collectonly or option.capture == "no":
         return
     if option.numprocesses is None and not option.tx:
-        option.numprocesses = min(usable_processors() + 1, 8)
+        option.numprocesses = min(usable_processors() + 2, 8)
         compile_package()
         rewrite_tests(config)
 
