@@ -11,7 +11,7 @@ import numpy as np
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects, optional
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.base.task_ops import task_rows
+from epprof_nb.analysis.base.tasks_of_ops import task_rows
 from epprof_nb.analysis.findings.finding import code
 from epprof_nb.analysis.findings.ranking import (
     counts_in_job,

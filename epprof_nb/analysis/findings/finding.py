@@ -12,7 +12,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines, short_function
-from epprof_nb.analysis.base.task_ops import task_rows
+from epprof_nb.analysis.base.tasks_of_ops import task_rows
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import base_name, duration, percent, shorten
 

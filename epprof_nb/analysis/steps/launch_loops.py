@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.base.task_ops import tasks_begun
+from epprof_nb.analysis.base.tasks_of_ops import tasks_begun
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 

@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.stack_lines import StackLines
-from epprof_nb.analysis.base.task_ops import time_in_tasks
+from epprof_nb.analysis.base.tasks_of_ops import time_in_tasks
 from epprof_nb.analysis.utilisation.blocking_calls import host_wait
 from epprof_nb.analysis.utilisation.idle_causes import (
     LEAST_HELD_NS,

@@ -10,7 +10,7 @@ from epprof_nb.analysis.base.missing_records import is_unrecorded
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable, names_at
-from epprof_nb.analysis.base.task_ops import tasks_begun
+from epprof_nb.analysis.base.tasks_of_ops import tasks_begun
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
 from epprof_nb.arrays.groups import group_codes, sum_by_group
