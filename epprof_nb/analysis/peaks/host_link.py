@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis.peaks.device_peaks import peaks_of
+from epprof_nb.analysis.peaks.peaks_in_info import peaks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

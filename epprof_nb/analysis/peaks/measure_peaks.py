@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.devices import is_gpu
-from epprof_nb.analysis.peaks.device_peaks import Peaks
+from epprof_nb.analysis.peaks.peaks_in_info import Peaks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.findings.finding import Finding, code
 from epprof_nb.analysis.onnx.roofline import roofline_table
-from epprof_nb.analysis.peaks.device_peaks import peaks_of
+from epprof_nb.analysis.peaks.peaks_in_info import peaks_of
 from epprof_nb.util.format import duration, percent, plural
 
 if TYPE_CHECKING:
