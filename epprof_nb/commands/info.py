@@ -10,7 +10,7 @@ import click
 from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.commands.parameters import FILE_OR_JOB
 from epprof_nb.core.errors import EpprofError
-from epprof_nb.data.no_gpu import NO_GPU, has_no_gpu
+from epprof_nb.data.profiles_without_gpu import NO_GPU, has_no_gpu
 from epprof_nb.util.format import duration, printable, size
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.data.no_gpu import NO_GPU, has_no_gpu, is_cell_of_job
 from epprof_nb.data.ort_runs import is_run, reason_without_nodes
+from epprof_nb.data.profiles_without_gpu import NO_GPU, has_no_gpu, is_cell_of_job
 from epprof_nb.data.reason_without_phases import reason_without_phases
 from epprof_nb.data.schema import DEVICE_KINDS
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.data.no_gpu import OF_JOB
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.profiles_without_gpu import OF_JOB
 from epprof_nb.jobs.job import Job
 from epprof_nb.jobs.loading import load_job
 from epprof_nb.jobs.process_part import ProcessPart, unrecorded, write_unrecorded

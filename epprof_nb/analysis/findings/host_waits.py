@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from epprof_nb.analysis.base.processor_use import asleep_ns
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.utilisation.awaited_processes import awaited_processes_ns
-from epprof_nb.data.no_gpu import is_cell_of_job
+from epprof_nb.data.profiles_without_gpu import is_cell_of_job
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex

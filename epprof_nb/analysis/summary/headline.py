@@ -27,7 +27,7 @@ from epprof_nb.analysis.steps.by_repeat import RepeatStatistics, repeat_statisti
 from epprof_nb.analysis.steps.by_step import step_statistics
 from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS
 from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
-from epprof_nb.data.no_gpu import NO_GPU, is_first_without_gpu
+from epprof_nb.data.profiles_without_gpu import NO_GPU, is_first_without_gpu
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:

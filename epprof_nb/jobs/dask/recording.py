@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.version import package_version
-from epprof_nb.data.no_gpu import OF_JOB
+from epprof_nb.data.profiles_without_gpu import OF_JOB
 from epprof_nb.jobs.dask import limits, worker
 from epprof_nb.jobs.dask.clock_echo import Echo, of_times
 from epprof_nb.jobs.dask.code_by_value import name_code

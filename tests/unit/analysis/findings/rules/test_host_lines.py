@@ -4,7 +4,7 @@ import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.steps.iterations import iterations
-from epprof_nb.data.no_gpu import OF_JOB
+from epprof_nb.data.profiles_without_gpu import OF_JOB
 from epprof_nb.data.schema import THREAD_WAITS
 from tests.helpers.planted import MS, US, info, of_kind
 from tests.helpers.tiny import call, kernel, line, op, profile, table
