@@ -17,7 +17,7 @@ from epprof_nb.ep.kernels.layers.scaled_dot_product import (
     split_heads,
 )  # fmt: skip
 from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

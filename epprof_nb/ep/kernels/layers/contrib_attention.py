@@ -18,7 +18,7 @@ from epprof_nb.ep.kernels.layers.scaled_dot_product import (
     split_heads,
 )
 from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 from epprof_nb.ep.products import products
 
 if TYPE_CHECKING:

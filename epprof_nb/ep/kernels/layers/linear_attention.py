@@ -9,7 +9,7 @@ from epprof_nb.ep.kernels.layers.scaled_dot_product import merge_heads, split_he
 from epprof_nb.ep.kernels.math.activation import sigmoid
 from epprof_nb.ep.kernels.shared.checks import choice, expect_shape
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 
 _RULES = ("linear", "gated", "delta", "gated_delta")
 

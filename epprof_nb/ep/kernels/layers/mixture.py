@@ -11,7 +11,7 @@ from epprof_nb.ep.kernels.layers.fused import unpack
 from epprof_nb.ep.kernels.math.activation import gelu_tanh, sigmoid
 from epprof_nb.ep.kernels.shared.checks import expect_shape
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 from epprof_nb.ep.products import products
 
 if TYPE_CHECKING:

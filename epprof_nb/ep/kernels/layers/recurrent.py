@@ -11,7 +11,7 @@ from epprof_nb.ep.kernels.math.activation import sigmoid
 from epprof_nb.ep.kernels.shared.checks import choice, expect_shape
 from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 from epprof_nb.ep.products.products import matmul
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from epprof_nb.ep.kernels.cuda.elements import apply_on_device, limit_on_device
 from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 from epprof_nb.ep.kernels.shared.checks import expect_shape
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
-from epprof_nb.ep.kernels.shared.quiet import quiet
 from epprof_nb.ep.kernels.shared.special import erf
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

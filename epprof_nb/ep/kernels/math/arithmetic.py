@@ -8,8 +8,8 @@ from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.cuda.elements import apply_on_device, combine_on_device
 from epprof_nb.ep.kernels.shared.broadcasting import broadcast_shape
 from epprof_nb.ep.kernels.shared.checks import choice
-from epprof_nb.ep.kernels.shared.quiet import quiet
 from epprof_nb.ep.kernels.shared.special import erf
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 
 _FLOATS = "float16 float32 float64"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epprof_nb.ep.kernel import Array, Context, builtin
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 from epprof_nb.ep.small_floats import cast as small_cast
 from epprof_nb.ep.small_floats import is_small
 

@@ -10,7 +10,7 @@ from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.checks import expect_shape
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 from epprof_nb.ep.products import products
 from epprof_nb.ep.small_floats import cast as small_cast
 from epprof_nb.ep.small_floats import is_small

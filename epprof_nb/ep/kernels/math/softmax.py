@@ -12,7 +12,7 @@ from epprof_nb.ep.kernels.cuda import rows as cuda_rows
 from epprof_nb.ep.kernels.math.extremes import place_of_extreme
 from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

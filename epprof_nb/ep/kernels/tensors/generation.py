@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.cuda.constants import constant
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 
 
 @builtin("ConstantOfShape", since=9, host_inputs=[0])

@@ -10,7 +10,7 @@ from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.cuda import indexing as cuda_indexing
 from epprof_nb.ep.kernels.shared.axes import nonnegative
 from epprof_nb.ep.kernels.shared.checks import choice, expect_shape, single
-from epprof_nb.ep.kernels.shared.quiet import quiet
+from epprof_nb.ep.kernels.shared.without_warnings import quiet
 
 
 def checked(indices: Array, size: int, axis: int) -> Array:
