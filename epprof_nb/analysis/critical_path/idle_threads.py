@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from epprof_nb.analysis.critical_path.alike_intervals import pieces_of, with_alike
+from epprof_nb.analysis.critical_path.between_same_events import pieces_of, with_alike
 from epprof_nb.analysis.critical_path.columns import MAX_NS
 from epprof_nb.analysis.critical_path.sampled_joins import joins_of_waits
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
@@ -26,7 +26,7 @@ from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.alike_intervals import Pieces
+    from epprof_nb.analysis.critical_path.between_same_events import Pieces
     from epprof_nb.analysis.critical_path.thread_joins import Intervals
     from epprof_nb.analysis.critical_path.threads import Threads
     from epprof_nb.arrays.types import IntArray

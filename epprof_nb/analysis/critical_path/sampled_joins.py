@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, OF_EVENT_LOOPS, waiting_stacks
-from epprof_nb.analysis.critical_path.alike_intervals import with_alike
+from epprof_nb.analysis.critical_path.between_same_events import with_alike
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, complement, intersection, union
 from epprof_nb.arrays.types import MISSING

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.critical_path.alike_intervals import pieces_of
+from epprof_nb.analysis.critical_path.between_same_events import pieces_of
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.analysis.critical_path.sampled_joins import WAKE_UP_NS
 from epprof_nb.analysis.critical_path.thread_joins import Joins
