@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.files.dataset.manifest import Followed, Manifest, State
     from epprof_nb.recording.children.journal import Journal
-    from epprof_nb.recording.children.order import Order
+    from epprof_nb.recording.children.order_to_children import Order
     from epprof_nb.recording.session.session import Session
 
 _MAX_PARTS = 10_000

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from epprof_nb.core.own_thread import OwnThread
-from epprof_nb.recording.children.order import MEASURING, VARIABLE
+from epprof_nb.recording.children.order_to_children import MEASURING, VARIABLE
 from epprof_nb.recording.session.service import service
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.files.dataset.manifest import Manifest
     from epprof_nb.jobs.dask.messages import Messages
-    from epprof_nb.recording.children.order import Order
+    from epprof_nb.recording.children.order_to_children import Order
 
 _FILES = {*(f"{table.name}.parquet" for table in TABLES), MANIFEST}
 _MAX_FILE_BYTES = 2**40

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from epprof_nb.jobs.running.cell_children import CellChildren
-    from epprof_nb.recording.children.order import Order
+    from epprof_nb.recording.children.order_to_children import Order
 
 _OTHERS = ("not Python", "no GPU library", "started before")
 """Reasons of processes that the job need not have, unless a pool of the worker started them."""

@@ -32,7 +32,7 @@ from epprof_nb.jobs.dask.plugin import make_plugin, make_question
 from epprof_nb.jobs.dask.presence import make_check, make_removal
 from epprof_nb.jobs.loading import load_job
 from epprof_nb.jobs.process_part import ProcessPart, own_clock, unrecorded
-from epprof_nb.recording.children.order import Order
+from epprof_nb.recording.children.order_to_children import Order
 from epprof_nb.recording.dask.submitting_lines import annotating
 from epprof_nb.recording.frameworks.patches import Patches
 from epprof_nb.util.format import format_error

@@ -26,7 +26,7 @@ from epprof_nb.jobs.dask.pool_processes import PoolProcesses
 from epprof_nb.jobs.dask.presence import make_check
 from epprof_nb.jobs.dask.tasks_before import RunningTask, note_on, running_tasks
 from epprof_nb.jobs.process_part import ProcessPart
-from epprof_nb.recording.children.order import Order
+from epprof_nb.recording.children.order_to_children import Order
 from epprof_nb.recording.session.service import service
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 from epprof_nb.util.format import format_error

@@ -35,7 +35,7 @@ from epprof_nb.recording.session.running_totals import Progress
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from epprof_nb.recording.children.order import Order
+    from epprof_nb.recording.children.order_to_children import Order
 
 
 _ENDED = "ended while the cell ran, without writing its part"

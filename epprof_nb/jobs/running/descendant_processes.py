@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from epprof_nb.recording.children.order import MEASURING
+from epprof_nb.recording.children.order_to_children import MEASURING
 from epprof_nb.recording.children.processes import (
     children_of,
     command_of,

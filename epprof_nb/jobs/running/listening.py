@@ -30,7 +30,7 @@ from epprof_nb.jobs.running.private_folder import (
     listening,
     socket_path,
 )
-from epprof_nb.recording.children.order import Order
+from epprof_nb.recording.children.order_to_children import Order
 from epprof_nb.recording.process_end.save_at_end import SaveAtEnd
 from epprof_nb.util.cuda_state import FORKED_AFTER_CUDA, broken_by_fork
 

@@ -8,7 +8,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from epprof_nb.recording.children.order import ORDER_FILE, Order
+from epprof_nb.recording.children.order_to_children import ORDER_FILE, Order
 
 _PREFIX = "epprof-children-"
 _LONGEST = 80

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epprof_nb.recording.children.order import MEASURING, VARIABLE
+from epprof_nb.recording.children.order_to_children import MEASURING, VARIABLE
 from epprof_nb.recording.children.processes import command_of, program_of
 from epprof_nb.util.after_import import after_import, cancel
 

@@ -11,7 +11,7 @@ import pytest
 import epprof_nb
 from epprof_nb.jobs.dask import worker
 from epprof_nb.jobs.running.standing_order import standing_order
-from epprof_nb.recording.children.order import VARIABLE
+from epprof_nb.recording.children.order_to_children import VARIABLE
 from tests.helpers.dask_clusters import pids, ranks_of
 from tests.helpers.dask_tasks import work
 

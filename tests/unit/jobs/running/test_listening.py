@@ -20,7 +20,7 @@ from epprof_nb.jobs.running.private_folder import listening, socket_path
 from epprof_nb.jobs.running.standing_order import StandingOrder, standing_order
 from epprof_nb.notebook.cell_processes import ChildProcesses
 from epprof_nb.profiles import Profile
-from epprof_nb.recording.children.order import ORDER_FILE, VARIABLE, Order
+from epprof_nb.recording.children.order_to_children import ORDER_FILE, VARIABLE, Order
 from epprof_nb.recording.samples.availability import why_no_samples
 from tests.helpers.parts import read_part
 from tests.unit.jobs.time_namespaces import in_other_namespace, needs_namespaces

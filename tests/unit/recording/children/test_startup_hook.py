@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from epprof_nb.core.options import Options
-from epprof_nb.recording.children.order import ORDER_FILE, VARIABLE, Order
+from epprof_nb.recording.children.order_to_children import ORDER_FILE, VARIABLE, Order
 
 IS_IMPORTED = "import sys; print('epprof_nb' in sys.modules)"
 
