@@ -43,10 +43,10 @@ class ChildProcesses:
 
     def begin(self) -> None:
         """Let the children record; returns when they do, or when their time is over."""
-        from epprof_nb.jobs.running.standing_order import standing_order
+        from epprof_nb.jobs.running.order_to_listen import order_to_listen
 
-        standing_order.give(self._holder)
-        self._children = standing_order.children_of_cell(self._options)
+        order_to_listen.give(self._holder)
+        self._children = order_to_listen.children_of_cell(self._options)
         self._children.begin()
 
     def progress(self) -> list[Child]:
@@ -84,9 +84,9 @@ class ChildProcesses:
         if children is not None:
             children.close()
             shutil.rmtree(children.cell.folder, ignore_errors=True)
-        from epprof_nb.jobs.running.standing_order import standing_order
+        from epprof_nb.jobs.running.order_to_listen import order_to_listen
 
-        standing_order.withdraw(self._holder)
+        order_to_listen.withdraw(self._holder)
 
 
 def _in_memory(stored: Job, profile: Profile) -> Job:

@@ -27,21 +27,21 @@ class ChildrenSetting:
 
     def end(self) -> None:
         """Withdraw the order, let no child listen any more, and do not follow the setting."""
-        from epprof_nb.jobs.running.standing_order import standing_order
+        from epprof_nb.jobs.running.order_to_listen import order_to_listen
 
         self._settings.unobserve(self._update, "children")
         self._withdraw()
-        if not standing_order.is_given:  # otherwise the jobs of a cluster use it
-            standing_order.close()
+        if not order_to_listen.is_given:  # otherwise the jobs of a cluster use it
+            order_to_listen.close()
 
     def _update(self, _: object = None) -> None:
         if not self._settings.children:
             self._withdraw()
             return
-        from epprof_nb.jobs.running.standing_order import standing_order
+        from epprof_nb.jobs.running.order_to_listen import order_to_listen
 
         try:
-            standing_order.give(_HOLDER)
+            order_to_listen.give(_HOLDER)
             self._is_given = True
         except OSError as error:
             warn(
@@ -51,7 +51,7 @@ class ChildrenSetting:
 
     def _withdraw(self) -> None:
         if self._is_given:
-            from epprof_nb.jobs.running.standing_order import standing_order
+            from epprof_nb.jobs.running.order_to_listen import order_to_listen
 
             self._is_given = False
-            standing_order.withdraw(_HOLDER)
+            order_to_listen.withdraw(_HOLDER)

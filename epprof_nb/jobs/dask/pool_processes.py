@@ -19,7 +19,7 @@ from epprof_nb.jobs.process_part import (
     unrecorded,
     write_unrecorded,
 )
-from epprof_nb.jobs.running.standing_order import standing_order
+from epprof_nb.jobs.running.order_to_listen import order_to_listen
 from epprof_nb.recording.children.giving_orders import is_order_given
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -60,10 +60,10 @@ class PoolProcesses:
             If the private folder of the sockets cannot be made.
         """
         with _lock:
-            if not standing_order.is_given and is_order_given():
+            if not order_to_listen.is_given and is_order_given():
                 return
-            standing_order.give(self._order.job_id)
-            self._cell = standing_order.children_of_cell(
+            order_to_listen.give(self._order.job_id)
+            self._cell = order_to_listen.children_of_cell(
                 self._order.options, job_id=self._order.job_id
             )
         self._cell.begin()
@@ -117,7 +117,7 @@ class PoolProcesses:
             cell.close()
             shutil.rmtree(cell.cell.folder, ignore_errors=True)
         with _lock:
-            standing_order.withdraw(self._order.job_id)
+            order_to_listen.withdraw(self._order.job_id)
 
 
 def _is_whole(part: Path) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.jobs.dask import worker
-from epprof_nb.jobs.running.standing_order import standing_order
+from epprof_nb.jobs.running.order_to_listen import order_to_listen
 from epprof_nb.recording.children.order_to_children import VARIABLE
 from tests.helpers.dask_clusters import pids, ranks_of
 from tests.helpers.dask_tasks import work
@@ -54,14 +54,14 @@ def test_tasks_of_a_process_pool_are_recorded_where_they_run(pool_client):
 
 
 def test_pools_are_also_recorded_if_the_notebook_records_children(pool_client):
-    standing_order.give("the notebook")
+    order_to_listen.give("the notebook")
     try:
         with epprof_nb.cluster(pool_client).profile() as job:
             in_pool(pool_client, work, 10)
         assert set(job.ranks.loc[[*job], "followed"]) == {"cell", "fork"}
         assert VARIABLE in os.environ
     finally:
-        standing_order.close()
+        order_to_listen.close()
     assert VARIABLE not in os.environ
 
 

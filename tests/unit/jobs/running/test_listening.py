@@ -16,8 +16,8 @@ import pytest
 
 from epprof_nb.core.options import Options
 from epprof_nb.jobs.running.descendant_processes import descendants, read_process
+from epprof_nb.jobs.running.order_to_listen import OrderToListen, order_to_listen
 from epprof_nb.jobs.running.private_folder import listening, socket_path
-from epprof_nb.jobs.running.standing_order import StandingOrder, standing_order
 from epprof_nb.notebook.cell_processes import ChildProcesses
 from epprof_nb.profiles import Profile
 from epprof_nb.recording.children.order_to_children import ORDER_FILE, VARIABLE, Order
@@ -65,7 +65,7 @@ class Engine:
 
 @pytest.fixture
 def order():
-    order = StandingOrder()
+    order = OrderToListen()
     order.give("test")
     yield order
     order.close()
@@ -341,8 +341,8 @@ def test_a_listening_child_ends_to_listen_with_the_notebook(tmp_path):
     """The child runs on, without the thread and the socket."""
     notebook = textwrap.dedent("""
         import subprocess, sys
-        from epprof_nb.jobs.running.standing_order import StandingOrder
-        order = StandingOrder()
+        from epprof_nb.jobs.running.order_to_listen import OrderToListen
+        order = OrderToListen()
         order.give("test")
         source = sys.argv[1]
         child = subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE,
@@ -371,14 +371,14 @@ def test_a_listening_child_ends_to_listen_with_the_notebook(tmp_path):
 
 def test_folders_of_notebooks_that_were_killed_are_removed_by_the_next(order):
     killed = (
-        "import os; from epprof_nb.jobs.running.standing_order import StandingOrder\n"
-        "order = StandingOrder(); order.give('test'); print(order._folder, flush=True)\n"
+        "import os; from epprof_nb.jobs.running.order_to_listen import OrderToListen\n"
+        "order = OrderToListen(); order.give('test'); print(order._folder, flush=True)\n"
         "os.kill(os.getpid(), 9)"
     )
     process = subprocess.Popen([sys.executable, "-c", killed], stdout=subprocess.PIPE, text=True)
     abandoned = Path(process.communicate()[0].strip())
     assert abandoned.is_dir()
-    other = StandingOrder()
+    other = OrderToListen()
     other.give("test")
     assert not abandoned.exists()
     assert order._folder.is_dir()
@@ -389,8 +389,8 @@ def test_folders_of_notebooks_that_were_killed_are_removed_by_the_next(order):
 def test_notebooks_in_other_containers_keep_their_folders(order):
     """A shared folder shows them under other pids and start times."""
     code = (
-        "from epprof_nb.jobs.running.standing_order import standing_order\n"
-        "standing_order.give('test')"
+        "from epprof_nb.jobs.running.order_to_listen import order_to_listen\n"
+        "order_to_listen.give('test')"
     )
     subprocess.run(in_other_namespace(sys.executable, "-c", code), check=True)
     assert order._folder.is_dir()
@@ -424,7 +424,7 @@ def test_a_cell_inside_another_withdraws_its_own_order_only():
     finally:
         outer.close()
     assert VARIABLE not in os.environ
-    standing_order.close()
+    order_to_listen.close()
 
 
 def test_a_daemon_that_closes_all_descriptors_runs_on(order, engine, tmp_path):

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class StandingOrder:
+class OrderToListen:
     """An order to children that start while somebody holds it.
 
     Those that have followed it listen as long as they and this process run. A process has one,
-    `standing_order`, because an order replaces the one before.
+    `order_to_listen`, because an order replaces the one before.
     """
 
     def __init__(self) -> None:
@@ -101,5 +101,5 @@ class StandingOrder:
         return CellChildren(order, self._folder, self._token, self._since_s)
 
 
-standing_order = StandingOrder()
+order_to_listen = OrderToListen()
 """The standing order of this process."""
