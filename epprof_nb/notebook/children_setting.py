@@ -14,7 +14,7 @@ _HOLDER = "the notebook"
 
 
 class ChildrenSetting:
-    """Standing order of a notebook, given while ``GpuProfile.children`` is set."""
+    """The order to listen of a notebook, given while ``GpuProfile.children`` is set."""
 
     def __init__(self, settings: GpuProfile) -> None:
         self._settings = settings

@@ -102,4 +102,4 @@ class OrderToListen:
 
 
 order_to_listen = OrderToListen()
-"""The standing order of this process."""
+"""The order to listen of this process."""
