@@ -98,6 +98,17 @@ def repeats_for(width: float, scatter: float, delay: float) -> int:
     return repeats
 
 
+def delay_of_factor(factors: int) -> float:
+    """Return the delay of each factor of a round, as a share of the wall time of a repeat.
+
+    Examples
+    --------
+    >>> delay_of_factor(4)
+    0.025
+    """
+    return MAX_DELAYED / factors
+
+
 def plan_rounds(repeats: int, candidates: int, scatter: float, largest: int) -> Plan:
     """Return the rounds that measure as many of `candidates` factors as `repeats` allow.
 
@@ -121,11 +132,11 @@ def plan_rounds(repeats: int, candidates: int, scatter: float, largest: int) -> 
             if count * each > max(repeats, MIN_OF_EXPERIMENT):
                 break
             factors = min(largest, candidates, MAX_FACTORS, each // _REPEATS_PER_FACTOR)
-            while factors and half_width(each, scatter, MAX_DELAYED / factors) > width:
+            while factors and half_width(each, scatter, delay_of_factor(factors)) > width:
                 factors -= 1
             used = min(count, math.ceil(candidates / factors)) if factors else 0
             if used == count and count * factors > best.rounds * best.factors:
-                delay = MAX_DELAYED / factors
+                delay = delay_of_factor(factors)
                 best = Plan(count, factors, each, half_width(each, scatter, delay))
             if best.rounds * best.factors >= candidates:
                 break

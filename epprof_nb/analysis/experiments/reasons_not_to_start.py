@@ -13,6 +13,7 @@ from epprof_nb.analysis.experiments.design import (
     MAX_WIDTH,
     MIN_DELAY_NS,
     Plan,
+    delay_of_factor,
     half_width,
     plan_rounds,
     repeats_for,
@@ -218,7 +219,7 @@ def _sentence(
 ) -> str:
     asked, candidates, scatter, _ = measurable
     total, count = plan.rounds * plan.repeats, plan.rounds * plan.factors
-    delay = MAX_DELAYED / plan.factors
+    delay = delay_of_factor(plan.factors)
     each = repeats_for(0.2, scatter, delay)
     text = (
         f"Repeats scatter by {percent(scatter)}: "

@@ -16,8 +16,8 @@ from epprof_nb import _native
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.experiments.candidates import delayed_ops, delays_nodes, factors_of
 from epprof_nb.analysis.experiments.design import (
-    MAX_DELAYED,
     MAX_FACTORS,
+    delay_of_factor,
     executions_to_delay,
     fold_over,
 )
@@ -304,7 +304,7 @@ class Experiment:
         found = Round(factors)
         self.measured.rounds.append(found)
         ends = self._install(factors)
-        length_ns = MAX_DELAYED * wall_ns / len(factors)
+        length_ns = delay_of_factor(len(factors)) * wall_ns
         chosen = list[list[int]]()
         for number, levels in enumerate(fold_over(len(factors), repeats, self._random).tolist()):
             if number % 2 == 0:  # both of a pair delay the same executions
@@ -340,7 +340,7 @@ class Experiment:
 
     def _chosen(self, factors: list[Factor], wall_ns: float) -> list[list[int]]:
         """Draw the executions of each factor's op to delay."""
-        length_ns = MAX_DELAYED * wall_ns / len(factors)
+        length_ns = delay_of_factor(len(factors)) * wall_ns
         found = list[list[int]]()
         for factor in factors:
             of_op: IntArray = np.arange(self._executions[factor.op])
