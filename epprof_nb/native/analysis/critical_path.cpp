@@ -13,7 +13,7 @@
 
 #include "analysis/api.h"
 #include "analysis/critical_path_lanes.h"
-#include "analysis/critical_path_trace.h"
+#include "analysis/critical_path_rows.h"
 
 namespace epprof {
 namespace {
@@ -47,7 +47,7 @@ template <size_t K>
 class Sweep {
  public:
   Sweep(const epprof_path_input& in, bool keep_path)
-      : in_(in), trace_(in, keep_path), threads_(in.threads), lanes_(in), call_distance_(in.calls) {
+      : in_(in), path_(in, keep_path), threads_(in.threads), lanes_(in), call_distance_(in.calls) {
     for (Thread& thread : threads_) thread.time = in.start;
     for (size_t call = 0; call < in.calls; call++) {
       if (in.call_wait[call] == EPPROF_WAIT_OP) awaited_.try_emplace(in.call_lane[call]);
@@ -89,7 +89,7 @@ class Sweep {
 
   const Distances<K>& longest() const { return longest_; }
 
-  void trace(Columns& out) const { trace_.follow(last_point_, last_activity_, out); }
+  void rows(Columns& out) const { path_.follow(last_point_, last_activity_, out); }
 
  private:
   struct Thread {
@@ -153,7 +153,7 @@ class Sweep {
     int64_t length = now.takes_time ? until - thread.time : 0;
     extend(thread.distance, length, now.op, EPPROF_HOST);
     if (length > 0) {
-      thread.point = trace_.add_point(time, length, thread.point, -1, now.step, now.row);
+      thread.point = path_.add_point(time, length, thread.point, -1, now.step, now.row);
     }
     thread.time = time;
     if (!is_idle || (thread.has_begun && !in_.follow_home)) return;
@@ -170,7 +170,7 @@ class Sweep {
     int64_t length = now.takes_time ? time - home.time : 0;
     Distances<K> distance = home.distance;
     extend(distance, length, now.op, EPPROF_HOST);
-    *point = length > 0 ? trace_.add_point(time, length, home.point, -1, now.step, now.row) : home.point;
+    *point = length > 0 ? path_.add_point(time, length, home.point, -1, now.step, now.row) : home.point;
     return distance;
   }
 
@@ -215,7 +215,7 @@ class Sweep {
     Thread& thread = threads_[static_cast<size_t>(number)];
     advance(static_cast<size_t>(number), in_.call_start[call]);
     call_distance_[call] = thread.distance;
-    trace_.set_call(call, thread.point);
+    path_.set_call(call, thread.point);
     thread.calls.push_back(static_cast<int32_t>(call));
     thread.waiting += in_.call_wait[call] != EPPROF_NO_WAIT;
     if (in_.call_end[call] <= in_.call_start[call]) close_call(call);
@@ -274,7 +274,7 @@ class Sweep {
     }
     extend(distance, length, op, EPPROF_HOST);
     if (distance[0] > thread.distance[0]) {
-      thread.point = trace_.add_point(end, length, trace_.point_of_call(call), activity,
+      thread.point = path_.add_point(end, length, path_.point_of_call(call), activity,
                                       done.end > start ? Step::kReturn : Step::kCall,
                                       static_cast<int32_t>(call));
     }
@@ -307,7 +307,7 @@ class Sweep {
       distance[k] = std::max(call_distance_[call][k], end - in_.start) + more;
     }
     if (length > 0 && distance[0] > thread.distance[0]) {
-      thread.point = trace_.add_point(end, length, trace_.point_of_call(call), -1, Step::kHost,
+      thread.point = path_.add_point(end, length, path_.point_of_call(call), -1, Step::kHost,
                                       thread.op);
     }
     take_longer(thread.distance, distance);
@@ -321,7 +321,7 @@ class Sweep {
     Distances<K> distance = start.distance;
     extend(distance, length, op, EPPROF_HOST);
     if (distance[0] > thread.distance[0]) {
-      thread.point = trace_.add_point(end, length, start.point, -1, Step::kHost, op);
+      thread.point = path_.add_point(end, length, start.point, -1, Step::kHost, op);
     }
     take_longer(thread.distance, distance);
   }
@@ -387,7 +387,7 @@ class Sweep {
       }
       take_longer(distance, home);
     }
-    trace_.set_activity(a, from, from_row, gap);
+    path_.set_activity(a, from, from_row, gap);
     extend(distance, length_of(a), op, EPPROF_DEVICE);
     lanes_.start(number, std::max(in_.activity_end[a], start), static_cast<int32_t>(a), distance);
   }
@@ -412,7 +412,7 @@ class Sweep {
   }
 
   const epprof_path_input& in_;
-  PathTrace trace_;
+  PathRows path_;
   std::vector<Thread> threads_;
   Lanes<K> lanes_;
   std::vector<Distances<K>> call_distance_;
@@ -427,7 +427,7 @@ void compute(const epprof_path_input& input, bool rows, Columns& out) {
   sweep.run();
   const Distances<K>& longest = sweep.longest();
   out.add("length_ns", std::vector<int64_t>(longest.begin(), longest.end()));
-  if (rows) sweep.trace(out);
+  if (rows) sweep.rows(out);
 }
 
 }  // namespace

@@ -1,17 +1,17 @@
-#include "analysis/critical_path_trace.h"
+#include "analysis/critical_path_rows.h"
 
 #include <algorithm>
 
 namespace epprof {
 
-PathTrace::PathTrace(const epprof_path_input& in, bool is_kept) : in_(in), is_kept_(is_kept) {
+PathRows::PathRows(const epprof_path_input& in, bool is_kept) : in_(in), is_kept_(is_kept) {
   if (!is_kept) return;
   call_point_.assign(in.calls, -1);
   causes_.resize(in.activities);
   points_.reserve(2 * (in.calls + in.ops) + in.activities / 8 + 16);
 }
 
-void PathTrace::follow(int32_t point, int32_t activity, Columns& out) const {
+void PathRows::follow(int32_t point, int32_t activity, Columns& out) const {
   std::vector<uint8_t> step;
   std::vector<int32_t> rows;
   std::vector<int64_t> starts, ends;

@@ -1,4 +1,4 @@
-// The origin of each distance, to follow the path back from its end.
+// The rows of the path: the origin of each distance, followed back from the end of the path.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ enum class Step : uint8_t { kHost, kCall, kActivity, kLaunch, kGap, kEvent, kRet
 // The condition that the start of an activity depended on.
 enum class From : uint8_t { kStart, kCall, kLane, kEvent, kHost };
 
-class PathTrace {
+class PathRows {
  public:
-  PathTrace(const epprof_path_input& in, bool is_kept);
+  PathRows(const epprof_path_input& in, bool is_kept);
 
   // Add a point of a thread, `length` after the point or the activity before it. Return its number,
   // or -1 if points are not kept.
