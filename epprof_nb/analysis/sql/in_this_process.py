@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epprof_nb.analysis.sql.limits import MAX_BYTES, TIME_LIMIT_S
+from epprof_nb.analysis.sql.refused_queries import check_statement, check_text
 from epprof_nb.analysis.sql.tables import VIEWS, tables_of
 from epprof_nb.core.own_thread import ListedThread
 
@@ -41,7 +42,6 @@ _CONFIG = {
 _FOLDING = "expression_rewriter,statistics_propagation"
 """Optimizers that evaluate constants, such as ``repeat('x', 300000000)``, beyond the limits."""
 _TEXTS = ("varchar", "enum")
-_STATEMENTS = ("SELECT", "EXPLAIN")
 _HUGE = pa.decimal128(38, 0)
 """The Arrow type of DuckDB's HUGEINT, the type of a sum of integers."""
 
@@ -113,7 +113,7 @@ def answer(
         raise ValueError(
             f"time_limit_s and max_bytes must be more than 0, not {time_limit_s} and {max_bytes}"
         )
-    _check_text(query)
+    check_text(query)
     deadline = monotonic() + time_limit_s
     too_late = TimeoutError(
         f"the query did not finish in {time_limit_s:g} s. Filter earlier, or raise time_limit_s."
@@ -125,7 +125,7 @@ def answer(
         config["threads"] = str(threads)
 
     def fetch() -> tuple[list[str], list[pa.RecordBatch]]:
-        _check(connection, query)
+        check_statement(connection, query)
         relation = connection.sql(query)
         preview, batches = _preview(relation, max_rows, max_chars), []
         for batch in _batches(preview, max_bytes):
@@ -164,17 +164,6 @@ def _failure(error: Exception, max_bytes: int, too_late: TimeoutError) -> Except
     if kind == "OutOfMemoryException" or "Out of Memory" in text:
         return MemoryError(_too_large(max_bytes))
     return ValueError(f"the query failed: {error}")
-
-
-def _check_text(query: str) -> None:
-    try:
-        query.encode()
-    except UnicodeEncodeError as error:
-        found = f"U+{ord(query[error.start]):04X}"
-        raise ValueError(
-            f"the query contains the lone surrogate {found} at character {error.start}, which is "
-            "not valid text. Remove it."
-        ) from error
 
 
 def _within(
@@ -245,18 +234,6 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
     # A query must not read the variables of the calling Python code.
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
-
-
-def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
-    statements = connection.extract_statements(query)
-    if len(statements) != 1:
-        raise ValueError(f"the query must be one statement, not {len(statements)}")
-    kind = statements[0].type.name
-    if kind not in _STATEMENTS:
-        raise ValueError(
-            f"the query must be a SELECT statement, not {kind}: a profile cannot be changed, and "
-            "a query cannot reach files"
-        )
 
 
 def _preview(relation: Any, max_rows: int | None, max_chars: int | None) -> Any:  # noqa: ANN401

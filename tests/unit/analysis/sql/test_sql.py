@@ -179,13 +179,13 @@ def test_a_function_that_cannot_be_interrupted_is_left_alone():
 
 
 def test_a_query_that_begins_after_its_time_ends_at_once(monkeypatch):
-    check = sql._check
+    check = sql.check_statement
 
     def waiting(*args):
         check(*args)
         sleep(0.3)  # the limit is reached before DuckDB runs anything
 
-    monkeypatch.setattr(sql, "_check", waiting)
+    monkeypatch.setattr(sql, "check_statement", waiting)
     with pytest.raises(TimeoutError, match="time_limit_s") as caught:
         nested().sql(SLOW.replace("1e6", "2e5"), time_limit_s=0.1)
     assert "Interrupt" in type(caught.value.__cause__).__name__  # it did not run to its end
