@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 import epprof_nb.recording.ranges.ranges  # noqa: F401 - suspends the ops of coroutines
 from epprof_nb import _native
 from epprof_nb.recording.dask.submitting_lines import inheriting, line_of, running_line
+from epprof_nb.recording.dask.task_ops import task_op
 from epprof_nb.recording.frameworks.patches import Patches
 from epprof_nb.recording.statements.statement_registry import STATEMENT
 from epprof_nb.util.after_import import after_import, cancel
-from epprof_nb.util.format import elide
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
 
 _MODULE = "distributed.worker"
-_MAX_NAME, _MAX_KEY = 200, 1_000
 _LOCKS = ("active_threads", "active_threads_lock")
 _PARAMETERS = {
     "_run_task": ("task", "data", "execution_state", "key", *_LOCKS, "time_delay"),
@@ -143,7 +142,7 @@ def _task(original: _Function, split: Callable[[Any], str]) -> _Function:
         token = running_line.set(line)
         opened = _native.push(found[0], STATEMENT, found[1]) if found else 0
         try:
-            with _op(split, key):
+            with task_op(split, key):
                 return original(*args, **more)
         finally:
             _native.pop(opened)
@@ -170,7 +169,7 @@ class _PoolTask:
         if getattr(_running, "has_op", False):  # it runs on a thread of the worker
             return self._original(*args, **more)
         task = more.get("task") if not args else args[0]
-        with _op(self._split, getattr(task, "key", "task")):
+        with task_op(self._split, getattr(task, "key", "task")):
             return self._original(*args, **more)
 
 
@@ -184,7 +183,7 @@ def _coroutine(original: _Function, split: Callable[[Any], str]) -> _Function:
         # While the coroutine waits, its ops are not on the stack of the event loop.
         opened = _native.push_suspendable(found[0], STATEMENT, found[1]) if found else 0
         try:
-            with _op(split, key):
+            with task_op(split, key):
                 return await original(*args, **more)
         finally:
             _native.pop(opened)
@@ -195,7 +194,7 @@ def _coroutine(original: _Function, split: Callable[[Any], str]) -> _Function:
 def _actor(original: _Function, split: Callable[[Any], str]) -> _Function:  # noqa: ARG001
     def recorded(*args: Any, **more: Any) -> object:
         # The key is the name of the actor and its method.
-        with _op(str, more.get("key") if len(args) < 5 else args[4]):
+        with task_op(str, more.get("key") if len(args) < 5 else args[4]):
             return original(*args, **more)
 
     return recorded
@@ -212,15 +211,7 @@ def _actor_on_loop(original: _Function, split: Callable[[Any], str]) -> _Functio
             on_loop = False
         if not on_loop:
             return await original(self, **message)
-        with _op(str, f"{split(actor)}.{name}"):
+        with task_op(str, f"{split(actor)}.{name}"):
             return await original(self, **message)
 
     return recorded
-
-
-def _op(split: Callable[[Any], str], key: Any) -> _native.Op:  # noqa: ANN401
-    """Return the op of a task: named by the prefix of its key, which users choose."""
-    text = key if type(key) is str else repr(key)
-    return _native.task(
-        elide(str(split(key)), _MAX_NAME, tail=0), key=elide(text, _MAX_KEY, tail=0)
-    )
