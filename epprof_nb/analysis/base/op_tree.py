@@ -119,7 +119,9 @@ class OpTree:
         result = np.full(len(times), MISSING, np.int64)
         for thread_id in unique_values(thread_ids):
             rows = np.flatnonzero(self._ops["thread_id"] == thread_id)
-            rows = rows[np.lexsort((self.preorder_begin[rows], starts[rows]))]
+            if not self._in_order:
+                rows = rows[np.argsort(self.preorder_begin[rows])]
+            rows = rows[np.argsort(starts[rows], kind="stable")]
             queries = np.flatnonzero(thread_ids == thread_id)
             before = positions(starts[rows], times[queries], "right")
             queries, before = queries[before > 0], before[before > 0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.critical_path.columns import spans
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
-from epprof_nb.arrays.ids import factorize
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -37,10 +37,9 @@ class Threads:
             ops["thread_id"], calls["thread_id"], waits["thread_id"],
             waited_for[waited_for != MISSING],
         ])  # fmt: skip
-        number, count = factorize(ids)
-        self.count = max(count, 1)
-        id_of_number = np.empty(count, np.int64)
-        id_of_number[number] = ids
+        number, first = group_codes(ids)
+        self.count = max(len(first), 1)
+        id_of_number = ids[first]
         self.numbers = np.argsort(id_of_number)
         self.ids = id_of_number[self.numbers]
         self.of_calls = number[len(ops) :][: len(calls)].astype(np.int32)

@@ -35,7 +35,7 @@ class IdleIntervals(NamedTuple):
     position: IntArray
     next_row: IntArray
 
-    def take(self, rows: IntArray | BoolArray) -> IdleIntervals:
+    def take(self, rows: IntArray | BoolArray | slice) -> IdleIntervals:
         """Return some of the intervals."""
         return IdleIntervals(*(column[rows] for column in self))
 

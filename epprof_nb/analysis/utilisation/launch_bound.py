@@ -15,6 +15,7 @@ from epprof_nb.analysis.utilisation.idle_causes import (
 )
 from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
 from epprof_nb.analysis.utilisation.waits import find_waits
+from epprof_nb.arrays.ids import mask_as_slice
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -51,14 +52,15 @@ def launch_gaps(index: ProfileIndex) -> LaunchGaps:
     """Return the idle gaps between work that end with a kernel launched on its own."""
     activities = index.profile.tables["activities"]
     idle = idle_intervals(index)
-    between = idle.take(idle.position == BETWEEN)
+    between = idle.take(mask_as_slice(idle.position == BETWEEN))
     call = index.calls.rows(activities["correlation_id"][between.next_row])
     in_graph = activities["graph_id"][between.next_row] != MISSING
     is_kernel = index.kinds[between.next_row] == KERNEL
     returned = np.append(index.profile.tables["api_calls"]["end_ns"], 0)[call]
     # The launch arrived before the device became idle: the device, not the host, made the gap.
     queued = (call != MISSING) & (returned + launch_latency(index) <= between.start)
-    node_gap = _typical(between.take(in_graph & queued)) or _typical(between.take(queued))
+    gap = between.end - between.start
+    node_gap = _typical(gap[in_graph & queued]) or _typical(gap[queued])
     found = is_kernel & ~in_graph & ~queued & (call != MISSING)
     found &= ~_made_by_wait(index, between)
     idle = between.take(found)
@@ -99,6 +101,5 @@ def _made_by_wait(index: ProfileIndex, idle: IdleIntervals) -> BoolArray:
     return made
 
 
-def _typical(idle: IdleIntervals) -> int:
-    length = idle.end - idle.start
+def _typical(length: IntArray) -> int:
     return int(np.median(length)) if len(length) else 0
