@@ -135,36 +135,34 @@ def test_a_live_view_follows_the_theme_while_it_is_on_the_screen(in_jupyterlab):
         set_theme(page, "light")
 
 
-@pytest.mark.parametrize("ending", ["restart", "end"])
-def test_a_view_outlives_its_kernel_and_says_that_python_is_silent(opened, lab, ending):
+def test_a_view_outlives_its_kernel_and_says_that_python_is_silent(opened, lab):
+    """First the kernel restarts; then it ends, below a view of the new one."""
     _, folder = lab
     source = (
         "from epprof_nb.testing import synthetic_profile\n"
         "live = synthetic_profile(activities=60_000).timeline().widget()"
     )
-    path = notebook(folder, f"kernel-{ending}.ipynb", source)
+    path = notebook(folder, "kernel.ipynb", source)
     page = in_lab(opened, lab, path)
-    run_all(page)
-    viewer = page.locator(".epprof-output .ep-live")
-    viewer.locator(".ep-timeline[data-start]").wait_for(timeout=90_000)
-    viewer.locator(".ep-headline .ep-count").first.wait_for(timeout=60_000)
-    kernel = kernel_of(lab, path)
-    if ending == "restart":
-        ask(lab, "POST", f"kernels/{kernel}/restart")
-    else:
-        ask(lab, "DELETE", f"kernels/{kernel}")
-    settled(page)
-    canvas = viewer.locator(".ep-timeline canvas")
-    before = pixels(canvas.screenshot())
-    canvas.hover(position={"x": 300, "y": 100})
-    viewer.locator(".ep-timeline").focus()
-    for _ in range(6):
-        page.keyboard.press("w")
-    settled(page)
-    assert (pixels(canvas.screenshot()) != before).any()  # it still zooms
-    viewer.locator("text=Python does not answer").wait_for(timeout=60_000)
-    viewer.locator("[role=tab][data-tab=timeline]").click()
-    assert canvas.is_visible()
+    for method, what in (("POST", "kernels/{}/restart"), ("DELETE", "kernels/{}")):
+        run_all(page)
+        viewer = page.locator(".epprof-output .ep-live")
+        expect(viewer.locator(".ep-silent")).to_have_text("", timeout=60_000)  # a new view
+        viewer.locator(".ep-timeline[data-start]").wait_for(timeout=90_000)
+        viewer.locator(".ep-headline .ep-count").first.wait_for(timeout=60_000)
+        ask(lab, method, what.format(kernel_of(lab, path)))
+        settled(page)
+        canvas = viewer.locator(".ep-timeline canvas")
+        before = pixels(canvas.screenshot())
+        canvas.hover(position={"x": 300, "y": 100})
+        viewer.locator(".ep-timeline").focus()
+        for _ in range(6):
+            page.keyboard.press("w")
+        settled(page)
+        assert (pixels(canvas.screenshot()) != before).any()  # it still zooms
+        viewer.locator("text=Python does not answer").wait_for(timeout=60_000)
+        viewer.locator("[role=tab][data-tab=timeline]").click()
+        assert canvas.is_visible()
 
 
 def test_two_views_are_apart_and_a_closed_one_gives_its_place_back(in_jupyterlab):
