@@ -2,7 +2,7 @@
 
     python -m tests.tools.make_table_docs
 
-Run it after changing a column or its description; a test compares the file.
+Run it after changing a column or its description; `test_result_columns.py` compares the file.
 """
 
 from __future__ import annotations
