@@ -13,8 +13,8 @@ from epprof_nb.arrays.chunks import chunks
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
-from epprof_nb.views.queries.scan import EvenSample, same_name_neighbours
 from epprof_nb.views.queries.selected_events import checked_row
+from epprof_nb.views.queries.single_pass import EvenSample, same_name_neighbours
 from epprof_nb.views.timeline.lanes import MAX_ROWS
 
 if TYPE_CHECKING:

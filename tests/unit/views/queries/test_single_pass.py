@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epprof_nb.arrays.chunks import chunks
-from epprof_nb.views.queries import scan
-from epprof_nb.views.queries.scan import EvenSample, same_name_neighbours
+from epprof_nb.views.queries import single_pass
+from epprof_nb.views.queries.single_pass import EvenSample, same_name_neighbours
 from epprof_nb.views.timeline.lanes import EventLayout
 from epprof_nb.views.timeline.row_builder import build_rows
 
@@ -34,7 +34,7 @@ def test_an_event_among_those_of_its_name(piece, found, data):
     same = sorted((start[other], other) for other in shown if names[other] == names[row])
     at = same.index((start[row], row))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "chunks", partial(chunks, size=piece))
+        patch.setattr(single_pass, "chunks", partial(chunks, size=piece))
         told = same_name_neighbours(names, EventLayout(code.astype(np.uint8), event_rows), row)
     assert (told.number, told.total) == (at + 1, len(same))
     assert told.before == (same[at - 1][1] if at else None)
