@@ -14,7 +14,7 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
-from epprof_nb.analysis.utilisation.reads import read_text
+from epprof_nb.analysis.utilisation.blocking_reads import read_text
 from epprof_nb.analysis.utilisation.waits import delay_launches
 from epprof_nb.util.format import plural
 

@@ -23,7 +23,7 @@ from epprof_nb.analysis.findings.finding import (
     op_id_of,
     stack_of,
 )
-from epprof_nb.analysis.utilisation.reads import read_text, reads_of
+from epprof_nb.analysis.utilisation.blocking_reads import read_text, reads_of
 from epprof_nb.analysis.utilisation.waiting_visits import visits
 from epprof_nb.analysis.utilisation.waits import delay_launches, find_waits
 from epprof_nb.arrays.groups import sum_by_group
