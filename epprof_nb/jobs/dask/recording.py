@@ -29,7 +29,7 @@ from epprof_nb.jobs.dask.code_by_value import name_code
 from epprof_nb.jobs.dask.messages import Messages, check_client
 from epprof_nb.jobs.dask.parts_of_workers import KnownWorker, Parts
 from epprof_nb.jobs.dask.plugin import make_plugin, make_question
-from epprof_nb.jobs.dask.presence import make_check, make_removal
+from epprof_nb.jobs.dask.plugin_presence import make_check, make_removal
 from epprof_nb.jobs.loading import load_job
 from epprof_nb.jobs.process_part import ProcessPart, own_clock, unrecorded
 from epprof_nb.recording.children.order_to_children import Order

@@ -22,8 +22,8 @@ from epprof_nb.core.own_thread import ListedThread
 from epprof_nb.jobs.child_session import ChildSession, prepare
 from epprof_nb.jobs.dask import limits
 from epprof_nb.jobs.dask.comparison import Comparison
+from epprof_nb.jobs.dask.plugin_presence import make_check
 from epprof_nb.jobs.dask.pool_processes import PoolProcesses
-from epprof_nb.jobs.dask.presence import make_check
 from epprof_nb.jobs.dask.tasks_before import RunningTask, note_on, running_tasks
 from epprof_nb.jobs.process_part import ProcessPart
 from epprof_nb.recording.children.order_to_children import Order
