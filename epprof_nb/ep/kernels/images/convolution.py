@@ -8,8 +8,8 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
-from epprof_nb.ep.kernels.cuda import columns as cuda_columns
 from epprof_nb.ep.kernels.cuda import convolution as cuda_convolution
+from epprof_nb.ep.kernels.cuda import window_columns
 from epprof_nb.ep.kernels.cuda.elements import combine_on_device
 from epprof_nb.ep.kernels.math.quantization import requantize, shifted
 from epprof_nb.ep.kernels.shared.checks import expect_shape, per_axis
@@ -57,7 +57,7 @@ def _convolve_on_device(ctx: Context, x: Array, weight: Array, bias: Array | Non
         cuda_convolution.convolve(ctx.xp, x, weight, bias, groups, windows, ctx.out(shape))
         ctx.repeat_launches()
         return True
-    columns = cuda_columns.columns(ctx.xp, x, windows, positions)
+    columns = window_columns.columns(ctx.xp, x, windows, positions)
     if columns is None:
         return False
     y = ctx.out(shape)
