@@ -412,10 +412,11 @@ def next_correlation() -> int:
     """New correlation id for the host device, from 2**32 up."""
 
 # -- what recording takes of the program's threads
-def cost_begin() -> int:
+def cost_begin(kind: int, /) -> int:
     """Return when the profiler's part of an event begins, or 0 if this event is not timed.
 
-    The first events of each thread are, then about one in 32.
+    `kind` is one of `epprof_nb.core.recording_costs`. The first events of a kind on each thread are
+    timed, then about one in 32.
     """
 
 def cost_resume(begin: int, /) -> int:
@@ -424,7 +425,7 @@ def cost_resume(begin: int, /) -> int:
 def cost_end(kind: int, begin: int, /) -> None:
     """Add the time since `begin` for this event and those that are not timed.
 
-    `kind` is one of `epprof_nb.core.recording_costs`. Does nothing if `begin` is 0.
+    Does nothing if `begin` is 0.
     """
 
 def cost_add(kind: int, begin: int, /) -> None:

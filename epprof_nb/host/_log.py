@@ -199,7 +199,7 @@ class Log:
 
     def call(self, name_id: int) -> Call | _NoCall:
         """Begin an API call that launches work or waits."""
-        return Call(name_id, _native.cost_begin()) if self._on else _NO_CALL
+        return Call(name_id, _native.cost_begin(LAUNCHES)) if self._on else _NO_CALL
 
     def minor_call(self, name_id: int) -> Call | _NoCall:
         """Begin an API call that is recorded only with the detail ``api``."""
@@ -211,7 +211,7 @@ class Log:
 
     def add(self, activity: Activity, start_ns: int, end_ns: int) -> None:
         """Record that `activity` ran from `start_ns` to `end_ns` (CLOCK_MONOTONIC)."""
-        cost_begin = _native.cost_begin()
+        cost_begin = _native.cost_begin(LAUNCHES)
         with self._lock:
             if not self._admit_record():
                 return

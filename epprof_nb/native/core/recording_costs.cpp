@@ -7,9 +7,10 @@
 
 namespace {
 
-constexpr uint32_t kFirst = 64;  // events of a thread that are all timed
+constexpr uint32_t kFirst = 64;  // events of a kind and thread that are all timed
 constexpr uint32_t kGap = 32;    // mean number of later events from one that is timed to the next
-constexpr int64_t kLongest = 1'000'000;  // ns; during more, the thread had no core
+// During more, ns, the thread had no core.
+constexpr int64_t kLongestFirst = 300'000, kLongest = 100'000;
 constexpr int64_t kStandsForMore = 1;    // the lowest bit of a begin: also for events not timed
 
 std::atomic<int64_t> sums[EPPROF_COST_KINDS];
@@ -18,7 +19,7 @@ std::atomic<uint32_t> recording{1};
 struct Sampling {
   uint32_t recording = 0, first = 0, left = 0, random = 1;
 };
-thread_local Sampling sampling;
+thread_local Sampling sampling[EPPROF_COST_KINDS];
 
 int64_t clock_ns() {
   static const int64_t least = [] {
@@ -37,8 +38,8 @@ int64_t clock_ns() {
 extern "C" {
 
 // The gap varies, so that loops do not always time the same event.
-int64_t epprof_cost_begin(void) {
-  Sampling& s = sampling;
+int64_t epprof_cost_begin(int kind) {
+  Sampling& s = sampling[kind];
   uint32_t now = recording.load(std::memory_order_relaxed);
   if (s.recording != now) s = {now, kFirst, 1, s.random};
   if (--s.left) return 0;
@@ -59,7 +60,7 @@ int64_t epprof_cost_resume(int64_t begin) {
 void epprof_cost_end(int kind, int64_t begin) {
   if (!begin) return;
   bool is_first = !(begin & kStandsForMore);
-  int64_t ns = std::min(epprof_now_ns() - begin, is_first ? kLongest : kLongest / 10) - clock_ns();
+  int64_t ns = std::min(epprof_now_ns() - begin, is_first ? kLongestFirst : kLongest) - clock_ns();
   sums[kind].fetch_add(std::max<int64_t>(ns, 0) * (is_first ? 1 : kGap), std::memory_order_relaxed);
 }
 

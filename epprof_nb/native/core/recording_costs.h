@@ -14,9 +14,9 @@ enum {
   EPPROF_COST_LAUNCHES, EPPROF_COST_KINDS,
 };
 
-// When the profiler's part of an event begins; 0: this one is not timed. The first events of each
-// thread in a recording are all timed, because they take longest.
-int64_t epprof_cost_begin(void);
+// When the profiler's part of an event begins; 0: this one is not timed. The first events of a kind
+// on each thread in a recording are all timed, because they take longest.
+int64_t epprof_cost_begin(int kind);
 // When the next part of the event begins; 0 if it is not timed.
 int64_t epprof_cost_resume(int64_t begin);
 // Adds the time since `begin`, also for the events that are not timed. Does nothing if it is 0.

@@ -144,7 +144,7 @@ void on_callback(void*, uint32_t domain, uint32_t cbid, const void* data) {
   Recording& c = recording();
   if (domain == kResourceDomain) on_stream(c, cbid, static_cast<const unsigned char*>(data));
   if (!recording_launches.load(std::memory_order_relaxed)) return;
-  int64_t begin = epprof_cost_begin();
+  int64_t begin = epprof_cost_begin(EPPROF_COST_LAUNCHES);
   ThreadState* t = this_thread();
   CallbackGate::Passage passage(c.gate, t);
   if (!passage) return;

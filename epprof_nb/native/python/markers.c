@@ -13,7 +13,7 @@ static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
   uint32_t key;
   if (!epprof_recording_ops()) Py_RETURN_NONE;
   if (to_u32(value, &key) < 0) return NULL;
-  int64_t begin = epprof_cost_begin();
+  int64_t begin = epprof_cost_begin(EPPROF_COST_STATEMENTS);
   see_greenlet();
   mark(key);
   epprof_cost_end(EPPROF_COST_STATEMENTS, begin);
@@ -33,7 +33,7 @@ static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
 // Opens the scope of statement `key`. `suspendable`: it is suspended with the calling frame.
 static int enter_scope(uint32_t key, int suspendable) {
   uint64_t frame = 0;
-  int64_t begin = epprof_cost_begin();
+  int64_t begin = epprof_cost_begin(EPPROF_COST_STATEMENTS);
   if (suspendable && suspendable_frame(&frame) < 0) return -1;
   see_greenlet();
   epprof_enter_scope(key, frame);
@@ -44,7 +44,7 @@ static int enter_scope(uint32_t key, int suspendable) {
 // Runs no Python code, so nothing can keep the scope open.
 static int leave_scope(uint32_t key, int suspendable) {
   uint64_t frame = 0;
-  int64_t begin = epprof_cost_begin();
+  int64_t begin = epprof_cost_begin(EPPROF_COST_STATEMENTS);
   if (suspendable && generator_frame(&frame) < 0) return -1;
   see_greenlet();
   epprof_leave_scope(key, frame);

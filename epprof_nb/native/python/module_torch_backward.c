@@ -90,7 +90,7 @@ static PyObject* switch_calls(PyObject* Py_UNUSED(m), PyObject* const* args, Py_
     return NULL;
   }
   if (to_u64(args[0], &pass) < 0) return NULL;
-  int64_t begin = epprof_cost_begin();
+  int64_t begin = epprof_cost_begin(EPPROF_COST_BACKWARD);
   PyObject* node = PyObject_CallNoArgs(args[2]);
   if (!node) return NULL;
   PyObject* value = PyDict_GetItemWithError(args[1], node);

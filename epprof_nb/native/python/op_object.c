@@ -358,7 +358,7 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   if (begin_hooks && call_op_hook(begin_hooks, self->name) < 0) return NULL;
   if (epprof_recording_ops()) {
     uint64_t frame;
-    int64_t begin = epprof_cost_begin();
+    int64_t begin = epprof_cost_begin(EPPROF_COST_OPS);
     if (suspendable_frame(&frame) < 0) return NULL;
     join_session(self);
     if (self->args && !self->args_id && register_args(self) < 0) return NULL;

@@ -244,7 +244,7 @@ static PyObject* recorded_call(PyObject* object, PyObject* const* values, size_t
   if (!self->on || !given.positional) {
     return PyObject_Vectorcall(self->original, values, count, keywords);
   }
-  int64_t cost_begin = epprof_cost_begin();
+  int64_t cost_begin = epprof_cost_begin(EPPROF_COST_MODULES);
   int compiles = is_compiling(self);
   if (compiles < 0) return NULL;
   int64_t number = compiles ? -1 : number_of(self, values[0]);

@@ -1,19 +1,29 @@
 // The functions of _native that time what recording takes.
 #include "python/convert.h"
 
-static PyObject* cost_begin(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromLongLong(epprof_cost_begin());
+// The number of a kind; -1 on failure.
+static int to_kind(PyObject* value) {
+  long long kind = PyLong_AsLongLong(value);
+  if (PyErr_Occurred()) return -1;
+  if (kind >= 0 && kind < EPPROF_COST_KINDS) return (int)kind;
+  PyErr_SetString(PyExc_ValueError, "core/recording_costs.py has no such kind");
+  return -1;
+}
+
+static PyObject* cost_begin(PyObject* Py_UNUSED(m), PyObject* value) {
+  int kind = to_kind(value);
+  return kind < 0 ? NULL : PyLong_FromLongLong(epprof_cost_begin(kind));
 }
 
 static PyObject* add_cost(PyObject* const* args, Py_ssize_t count, void (*add)(int, int64_t)) {
-  int64_t kind = count == 2 ? PyLong_AsLongLong(args[0]) : EPPROF_COST_KINDS;
-  int64_t begin = count == 2 ? PyLong_AsLongLong(args[1]) : 0;
-  if (PyErr_Occurred()) return NULL;
-  if (kind < 0 || kind >= EPPROF_COST_KINDS) {
-    PyErr_SetString(PyExc_ValueError, "a cost has a kind of core/recording_costs.py, and a begin");
+  if (count != 2) {
+    PyErr_SetString(PyExc_TypeError, "a cost has a kind and a begin");
     return NULL;
   }
-  add((int)kind, begin);
+  int kind = to_kind(args[0]);
+  int64_t begin = kind < 0 ? 0 : PyLong_AsLongLong(args[1]);
+  if (PyErr_Occurred()) return NULL;
+  add(kind, begin);
   Py_RETURN_NONE;
 }
 
@@ -43,7 +53,7 @@ static PyObject* take_costs(PyObject* Py_UNUSED(m), PyObject* begins) {
 }
 
 PyMethodDef cost_functions[] = {
-    {"cost_begin", cost_begin, METH_NOARGS, NULL},
+    {"cost_begin", cost_begin, METH_O, NULL},
     {"cost_end", (PyCFunction)(void (*)(void))cost_end, METH_FASTCALL, NULL},
     {"cost_add", (PyCFunction)(void (*)(void))cost_add, METH_FASTCALL, NULL},
     {"cost_resume", cost_resume, METH_O, NULL},

@@ -30,7 +30,7 @@ def recorded_enter(
     def enter(self: Any) -> object:  # noqa: ANN401 - record_function
         if is_compiling():
             return original(self)
-        cost_begin = _native.cost_begin()
+        cost_begin = _native.cost_begin(OPS)
         if not is_off():
             setattr(self, _OP, _open(str(self.name), sys._getframe(1)))  # noqa: SLF001
         _native.cost_end(OPS, cost_begin)
