@@ -8,8 +8,8 @@ Each round times ten runs of a program without a profiler, then runs two profile
 with five warm-ups and five repeats, which measures what profiling adds, and one without, which
 estimates it. The truth is the median over the rounds of the ratio of the two times, of each of the
 cells. What a cell says is right if it differs from the truth by at most 30 % of it, or two points.
-Repeats that vary too much say nothing. ``--others`` runs programs on which the estimate was not
-fitted, and ``--gpu`` adds programs on an NVIDIA GPU.
+Repeats that vary too much say nothing. ``--others`` runs other programs: the factors of the
+estimate were fitted to the first ones, and ``--gpu`` adds programs on an NVIDIA GPU.
 
 On a host that other processes use, ``--processor`` takes the processor time of the process for the
 truth, and for the estimate, and takes no samples, which another thread does.
@@ -83,6 +83,26 @@ lstm, letter = nn.LSTMCell(32, 32), torch.randn(1, 32)
 norms = nn.Sequential(*(nn.LayerNorm(64) for _ in range(10)))
 weight = torch.randn(64, 64, requires_grad=True)
 vector, buffer = arrays[0, 0].copy(), np.zeros(1024)
+attention = nn.MultiheadAttention(64, 4, batch_first=True)
+attention_sgd = torch.optim.SGD(attention.parameters(), lr=1e-6)
+embedding, words = nn.Embedding(1000, 32), torch.randint(1000, (16, 12))
+head = nn.Linear(32, 8)
+rows = torch.utils.data.TensorDataset(torch.randn(512, 64))
+loader = torch.utils.data.DataLoader(rows, batch_size=16)
+class Block(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.inner = Block(depth - 1) if depth else nn.Linear(64, 64)
+    def forward(self, x): return self.inner(x) + x
+nested, second, other = Block(8), host.Stream(), host.to_device(np.zeros(4))
+def smooth(values, window):
+    out = []
+    for i in range(len(values)):
+        low = max(i - window, 0)
+        out.append(sum(values[low:i + 1]) / (i + 1 - low))
+    return out
+coder = nn.Sequential(nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 64), nn.Sigmoid())
+coder_adam = torch.optim.AdamW(coder.parameters(), lr=1e-6)
 """
 OTHER_PROGRAMS = {
     "training an MLP": """for i in range(20):
@@ -114,6 +134,27 @@ OTHER_PROGRAMS = {
         buffer[:] += 1""",
     "copies": "for i in range(150): host.to_host(host.to_device(buffer))",
     "queued kernels": "for i in range(300): host.launch(np.add, total, 1.0)\nhost.synchronize()",
+    "attention": """for i in range(15):
+    attention(sentences, sentences, sentences)[0].sum().backward()
+    attention_sgd.step()
+    attention_sgd.zero_grad()""",
+    "embeddings of words": """with torch.no_grad():
+    for i in range(150): head(embedding(words)).argmax(-1)""",
+    "a data loader": "with torch.no_grad():\n    for (row,) in loader: mlp(row)",
+    "nested modules": "with torch.no_grad():\n    for i in range(40): nested(batch)",
+    "two streams": """for i in range(150):
+    host.launch(np.add, total, 1.0)
+    host.launch(np.add, other, 1.0, stream=second)
+host.synchronize()""",
+    "a function of loops": "for i in range(3): smooth(list(range(400)), 20)",
+    "an autoencoder": """for i in range(25):
+    (coder(batch) - batch).square().mean().backward()
+    coder_adam.step()
+    coder_adam.zero_grad()""",
+    "named steps": """for i in range(60):
+    with epprof_nb.op("forward"): out = mlp(batch)
+    with epprof_nb.op("loss"): loss = out.square().mean()
+    with epprof_nb.op("backward"): loss.backward()""",
 }
 GPU_SETUP = """
 import copy
