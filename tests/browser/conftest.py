@@ -165,6 +165,25 @@ def in_jupyterlab(open_notebook):
     assert open_notebook.errors == []
 
 
+@pytest.fixture(scope="package")
+def untrusted(browser, lab):
+    """The outputs of a notebook that JupyterLab does not trust: of a comparison, and of a job."""
+    from tests.browser.helpers.compared import comparison
+    from tests.helpers.ranks import job_view
+
+    job = job_view(4, absent=[(4, "started before")])
+    shown = comparison()._repr_mimebundle_(), job.mimebundle()
+    context = browser.new_context(viewport={"width": 1100, "height": 1800})
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    path = notebook(lab[1], "untrusted.ipynb", "compare(old, new)", "job", shown=shown)
+    page = in_lab(lambda address: page.goto(address) and page, lab, path)
+    yield page.locator(".jp-OutputArea-output")
+    context.close()
+    assert errors == []
+
+
 @pytest.fixture
 def exported(opened, page_files):
     """A function that opens the exported page of one of the known profiles."""

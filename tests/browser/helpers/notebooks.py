@@ -12,11 +12,12 @@ View(known_profile())"""
 LIVE = STATIC.replace("View(known_profile())", "live = View(known_profile()).widget()")
 
 
-def notebook(folder, name: str, *sources: str):
-    """A notebook of code cells; its path."""
+def notebook(folder, name: str, *sources: str, shown=()):
+    """A notebook of code cells, the first of which have shown these MIME bundles; its path."""
+    outputs = [[{"output_type": "display_data", "metadata": {}, "data": data}] for data in shown]
     cells = [
-        {"cell_type": "code", "id": f"cell{i}", "metadata": {}, "outputs": [], "source": source,
-         "execution_count": None}
+        {"cell_type": "code", "id": f"cell{i}", "metadata": {}, "source": source,
+         "outputs": outputs[i] if i < len(outputs) else [], "execution_count": None}
         for i, source in enumerate(sources)
     ]  # fmt: skip
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}

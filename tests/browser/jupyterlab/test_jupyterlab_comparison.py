@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.helpers.compared import LOADER, comparison, holds_the_table_alone, is_drawn
-from tests.browser.helpers.notebooks import in_lab
+from tests.browser.helpers.compared import LOADER, holds_the_table_alone, is_drawn
 from tests.browser.helpers.settling import wait_until
 
 pytestmark = pytest.mark.browser
@@ -14,28 +13,13 @@ expect = pytest.importorskip("playwright.sync_api").expect
 SHOW = "from tests.browser.helpers.compared import comparison\ncomparison()"
 
 
-@pytest.fixture
-def untrusted(opened, lab):
-    """The comparison in JupyterLab, as the output of a notebook that it does not trust."""
-    import nbformat
-
-    data = comparison()._repr_mimebundle_()
-    output = nbformat.v4.new_output("display_data", data=data)
-    cell = nbformat.v4.new_code_cell("compare(old, new)", execution_count=1, outputs=[output])
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    book = nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel})
-    path = lab[1] / "untrusted.ipynb"
-    nbformat.write(book, path)
-    return in_lab(opened, lab, path)
-
-
 def _dark(page, is_dark: bool) -> None:
     theme = "false" if is_dark else "true"
     page.evaluate(f"document.body.setAttribute('data-jp-theme-light', '{theme}')")
 
 
 def test_a_notebook_that_is_not_trusted_shows_a_picture_and_the_table(untrusted):
-    output = untrusted.locator(".jp-OutputArea-output").first
+    output = untrusted.first
     output.locator("table").first.wait_for()
     assert output.locator("iframe, svg, script, style").count() == 0
     picture = output.locator("img")

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from tests.browser.helpers.compared import pixels
-from tests.browser.helpers.notebooks import in_lab
-from tests.helpers.ranks import job_view
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -41,17 +39,8 @@ def test_a_notebook_shows_strips_that_follow_its_theme(in_jupyterlab):
     in_jupyterlab.run(4, "None")
 
 
-def test_a_notebook_that_is_not_trusted_shows_a_picture_and_the_table(opened, lab):
-    import nbformat
-
-    data = job_view(4, absent=[(4, "started before")]).mimebundle()
-    output = nbformat.v4.new_output("display_data", data=data)
-    cell = nbformat.v4.new_code_cell("job", execution_count=1, outputs=[output])
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    book = nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel})
-    path = lab[1] / "untrusted_job.ipynb"
-    nbformat.write(book, path)
-    shown = in_lab(opened, lab, path).locator(".jp-OutputArea-output").first
+def test_a_notebook_that_is_not_trusted_shows_a_picture_and_the_table(untrusted):
+    shown = untrusted.nth(1)
     shown.locator("table").wait_for()
     assert shown.locator("iframe, svg, script, style").count() == 0
     assert SENTENCE in shown.inner_text()
