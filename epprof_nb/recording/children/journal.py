@@ -166,6 +166,7 @@ class _Content:
                 for name, value in _raw(getattr(batch, log)):
                     entries[f"batch/{number}/{log}/{name}"] = value
             entries[f"batch/{number}/flushed_ns"] = _json(batch.flushed_ns)
+            entries[f"batch/{number}/costs"] = _json(batch.costs)
             for at, output in enumerate(batch.outputs):
                 prefix = f"batch/{number}/outputs/{at}"
                 entries[f"{prefix}/dropped"] = _json([output.dropped, output.decode_ns])

@@ -126,7 +126,8 @@ class KilledRecording:
         ops["payload_id"] = payload.tobytes()
         numbers = {name.split("/")[1] for name in entries if name.startswith("outputs/")}
         outputs = [_output(entries, f"outputs/{at}/") for at in sorted(numbers, key=int)]
-        return Batch(ops, launches, outputs, int(entries["flushed_ns"]), samples)
+        costs = [max(int(ns), 0) for ns in json.loads(entries["costs"])]
+        return Batch(ops, launches, outputs, int(entries["flushed_ns"]), samples, costs=costs)
 
     def _own_names(self, raw: bytes) -> bytes:
         """Return ids of names with those that the names have in this process."""
