@@ -51,8 +51,8 @@ _MODULE_NS = 1_000
 _PASS_NS, _HOOK_NS = 40_000, 2_500
 """The same of each backward pass on the host, and of each module in it, which has a hook."""
 _LAUNCH_NS = 1_000
-"""Time of CUPTI per launch, ns: its record, and to call the profiler. Fitted on 14 programs on a host
-of an H200, in processes with an earlier profile: CUPTI slows their launches down in any case."""
+"""Time of CUPTI per launch, ns: its record, and to call the profiler. Fitted on 14 programs on a
+host of an H200 after an earlier profile, which slows the launches of a process down for good."""
 _NODE_NS = 200
 """Time of CUPTI per node of a graph, ns, between the nodes; fitted likewise."""
 
