@@ -44,7 +44,8 @@ def in_a_process(code):
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        # With several devices, operators have no shapes.
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": "0"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.rpartition("RESULT ")[2])
@@ -106,12 +107,14 @@ def test_a_kernel_belongs_to_its_operator_and_its_module():
         module = Doubled()
         x = torch.ones(4, 8, device="cuda")
         module(x)
-        with epprof_nb.profile(detail="shapes") as prof:
+        has_shapes = torch.cuda.device_count() == 1
+        with epprof_nb.profile(detail="shapes" if has_shapes else "operators") as prof:
             module(x)
     names = prof.activities["name"].astype(str)
     (op,) = prof.activities["op_id"][names == "of_double"]
     assert op_path(prof, op) == ["epprof_test::double", "Doubled"]
-    assert prof.ops.loc[op, "input_shapes"] == "[4,8]"
+    if has_shapes:
+        assert prof.ops.loc[op, "input_shapes"] == "[4,8]"
     assert prof.info["notes"] == []
 
 
