@@ -183,7 +183,7 @@ def _moved_before(start: IntArray, end: IntArray, size: IntArray, edges: IntArra
     bins = last + 1
     rate = size / (end - start)
     within = first_bin == last_bin
-    moved = np.bincount(first_bin[within], size[within], bins)
+    moved = np.bincount(first_bin[within], size[within], bins).astype(np.float64)  # int64 if empty
     # A copy across edges has a part in its first bin, one in its last, and full bins in between.
     begin, stop, rate = first_bin[~within], last_bin[~within], rate[~within]
     moved += np.bincount(begin, rate * (edges[begin + 1] - start[~within]), bins)

@@ -116,6 +116,14 @@ def test_bytes_are_moved_while_their_copies_run(seed, points):
     assert found.value[-1] == size.sum()
 
 
+def test_bytes_of_copies_that_all_overlap():
+    rows = [("memcpy", 0, 10, 30, 1, 8), ("memcpy", 0, 20, 40, 2, 8)]
+    found = bytes_copied(ProfileIndex(_profile(rows, [])), 0)
+    assert dict(zip(found.t.tolist(), found.value.tolist(), strict=True)) == {
+        10: 0, 20: 4, 30: 12, 40: 16,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("points", [16, 10_000])
 def test_busy_time_counts_what_overlaps_once(points):
     profile = _random(5, 300)
