@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 import textwrap
@@ -51,6 +52,20 @@ def test_profiles_cause_no_recompilation(named, counter, recwarn):
     assert names_of(prof, "compile") == []
     assert names_of(prof, "module") == ["model"]
     assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_models_are_compiled_and_copied_in_a_profile(named, counter):
+    model, values = Block(), torch.ones(2, 4)
+    named(model=model)
+    expected = model(values)
+    with epprof_nb.profile() as prof:
+        compiled = torch.compile(model, backend=counter)
+        results = [compiled(values), copy.deepcopy(compiled)(values)]
+        results.append(torch.compile(model.__call__, backend="eager")(values))
+    assert all(torch.equal(result, expected) for result in results)
+    assert counter.frame_count >= 1
+    assert len(names_of(prof, "compile")) >= 2
+    torch.compile(model, backend=counter)(values)
 
 
 def test_what_is_compiled_in_a_profile_is_not_compiled_again(named, counter):

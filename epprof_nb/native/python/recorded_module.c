@@ -35,6 +35,7 @@ typedef struct {
   PyTypeObject* last_plain;  // one of them
   PyObject* takes_cache;   // class of a module -> whether it takes a KV cache
   PyObject* attributes;    // __dict__
+  PyObject* weak_references;
   int on;
 } Recorded;
 
@@ -359,19 +360,30 @@ static int clear(PyObject* object) {
 static void dealloc(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
+  if (((Recorded*)object)->weak_references) PyObject_ClearWeakRefs(object);
   clear(object);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);
 }
 
+// Copies, and pickles, which other processes read without this package, have the original.
+static PyObject* reduce(PyObject* self, PyObject* Py_UNUSED(unused)) {
+  PyObject* module = PyImport_ImportModule("copy");
+  PyObject* copy = module ? PyObject_GetAttrString(module, "copy") : NULL;
+  Py_XDECREF(module);
+  return copy ? Py_BuildValue("(N(O))", copy, ((Recorded*)self)->original) : NULL;
+}
+
 static PyMethodDef methods[] = {
     {"stop", stop, METH_NOARGS, "Only call the original from now on."},
+    {"__reduce__", reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(Recorded, attributes), READONLY, NULL},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Recorded, vectorcall), READONLY, NULL},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Recorded, weak_references), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 

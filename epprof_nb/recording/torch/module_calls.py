@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from epprof_nb.recording.torch.module_paths import ModulePaths
 
 
+_ATTRIBUTES = (
+    "__annotations__", "__closure__", "__code__", "__defaults__", "__doc__", "__globals__",
+    "__kwdefaults__", "__module__", "__name__", "__qualname__",
+)  # fmt: skip
+"""Attributes of functions."""
+
+
 def recorded_call(
     original: Callable[..., Any], paths: ModulePaths, cached: CachedCalls
 ) -> _native.RecordedModule:
@@ -34,6 +41,10 @@ def recorded_call(
         cached.takes_cache,
     )
     recorded.__wrapped__ = original  # for `inspect.signature`
+    # Code that takes it for a function reads these: `torch.compile` refuses it otherwise.
+    for name in _ATTRIBUTES:
+        if hasattr(original, name):
+            setattr(recorded, name, getattr(original, name))
     return recorded
 
 
