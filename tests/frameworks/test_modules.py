@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import pickle
 import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 
 import pytest
 
@@ -92,6 +94,35 @@ def test_modules_at_the_addresses_of_freed_ones_have_their_own_paths(values):
                 del model
     assert len({*addresses}) < len(addresses)
     assert names_of(prof, "module") == ["Left", "Left.left", "Right", "Right.right"] * 10
+
+
+def test_the_call_of_modules_is_used_like_a_function(named, values):
+    model = Layer("a")
+    named(model=model)
+    original = nn.Module.__call__
+    with epprof_nb.profile() as prof:
+        call = nn.Module.__call__
+        assert call is not original
+        assert weakref.WeakMethod(model.__call__)()(values) is not None
+        for made in (copy.copy(call), copy.deepcopy(call), pickle.loads(pickle.dumps(call))):
+            assert made is original
+        partial = copy.deepcopy(functools.partial(call, nn.Identity()))
+        assert partial(values) is values
+        assert (call.__code__, call.__name__) == (original.__code__, original.__name__)
+        with pytest.raises(AttributeError):
+            call(5)
+    assert names_of(prof, "module") == ["model", "model.linear"]
+
+
+def test_models_that_are_built_in_a_loop_keep_their_path(values):
+    paths = []
+    with epprof_nb.profile() as prof:
+        for _ in range(20):
+            vars(sys.modules["__main__"])["built"] = model = nn.Sequential(nn.ReLU())
+            model(values)
+            paths += ["built", "built.0"]
+            del model, vars(sys.modules["__main__"])["built"]
+    assert names_of(prof, "module") == paths
 
 
 def test_keywords_reach_a_recorded_module(named, values):

@@ -71,10 +71,14 @@ class ModulePaths:
         self._kept: list[_KeptModel] = []
         self._kept_names: list[tuple[str, int]] = []
         self._kept_numbers: dict[int, int] = {}
+        self._renumbered = _native.modules_renumbered  # modules may die after the interpreter's
 
     def find(self, module: Any) -> int | None:  # noqa: ANN401 - torch.nn.Module
-        """Return the number of an unknown module; None if its call should not be an op."""
-        if self._is_tracing():
+        """Return the number of an unknown module; None if its call should not be an op.
+
+        ``torch.nn.Module.__call__`` accepts other objects that have what it reads.
+        """
+        if self._is_tracing() or not issubclass(type(module), self._module_type):
             return None
         for found in self._models_of_user():
             self._add(found)
@@ -93,7 +97,7 @@ class ModulePaths:
         if self._is_kept():
             self.known.clear()  # others that the last session has found
             self.known.update(self._kept_numbers)
-            _native.modules_renumbered()
+            self._renumbered()
             self._scans.clear()
             self._outermost.clear()
             return
@@ -140,7 +144,7 @@ class ModulePaths:
             self._outermost, self._kept, self._kept_numbers,
         ):  # fmt: skip
             found.clear()
-        _native.modules_renumbered()
+        self._renumbered()
 
     def _is_kept(self) -> bool:
         """Return whether the models of the kept paths consist of the same modules."""
@@ -210,9 +214,11 @@ class ModulePaths:
         return name
 
     def _forget(self, reference: _Reference) -> None:
-        for entries in (self.known, self._described, self._references, self._kept_numbers):
+        for entries in (
+            self.known, self._described, self._references, self._kept_numbers, self._scans,
+        ):  # fmt: skip
             entries.pop(reference.key, None)
-        _native.modules_renumbered()
+        self._renumbered()
 
 
 class _Reference(weakref.ref[Any]):
