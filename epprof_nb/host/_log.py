@@ -98,12 +98,11 @@ class Call:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self._cost_begin:
-            _native.launch(self._name_id, self._start_ns, _native.now_ns(), self._correlation_id)
-            return
-        begin = _native.cost_resume(self._cost_begin)
+        begin = self._cost_begin and _native.cost_resume(self._cost_begin)
+        # One line for all launches, because it is in their stacks.
         _native.launch(self._name_id, self._start_ns, _native.now_ns(), self._correlation_id)
-        _native.cost_end(LAUNCHES, begin)
+        if begin:
+            _native.cost_end(LAUNCHES, begin)
 
 
 class _NoCall:
