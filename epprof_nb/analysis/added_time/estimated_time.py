@@ -43,17 +43,22 @@ _OP_TYPES = {
 """Kinds of ops that are not `OPS`, by type."""
 _WITHOUT_COSTS = frozenset({"cell", "gc", "hlo", "hlo_module"})
 """Types of ops that are written once per profile, or found after it."""
-_ELSEWHERE = {STATEMENTS: 0.8, OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
+_ELSEWHERE = {STATEMENTS: 0.0, OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
 """Cost of recording elsewhere, as a share of the time that it takes in place: in the interpreter
 and the autograd engine, which call it, in caches that it leaves cold, and at the ends of ops."""
-_MODULE_NS = 1_000
+_STATEMENT_NS, _COLD_STATEMENT_NS = 40, 150
+"""The same of each statement, ns: of short ones, and of those that take long enough for the
+interpreter to find its caches cold."""
+_SHORT_NS, _LONG_NS = 300, 1_000
+"""Mean duration of such statements, ns: at most, and at least. In between, the cost grows."""
+_MODULE_NS = 600
 """The same of each call of a module, ns."""
 _PASS_NS, _HOOK_NS = 40_000, 2_500
 """The same of each backward pass on the host, and of each module in it, which has a hook."""
 _LAUNCH_NS = 1_000
 """Time of CUPTI per launch, ns: its record, and to call the profiler. Fitted on 14 programs on a
 host of an H200 after an earlier profile, which slows the launches of a process down for good."""
-_NODE_NS = 200
+_NODE_NS = 250
 """Time of CUPTI per node of a graph, ns, between the nodes; fitted likewise."""
 
 
@@ -103,8 +108,17 @@ def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:
     else:
         known = _by_type(ops, _kind) == kind
         events = np.where(known & has_host_time(ops), ops["count"], 0)
-        untimed = events * _by_type(ops, partial(_untimed_ns, on_host=not used_gpu(index)))
+        each = _by_type(ops, partial(_untimed_ns, on_host=not used_gpu(index)))
+        if kind == STATEMENTS:
+            each = np.rint(_statement_ns(ops, index.tree.parent)).astype(np.int64)
+        untimed = events * each
     costs: Costs = events * timed_ns * (1 + _ELSEWHERE[kind]) / max(int(events.sum()), 1) + untimed
+    return costs
+
+
+def _statement_ns(ops: Table, parent: IntArray) -> Costs:
+    mean = self_host_ns(ops, parent) / np.maximum(ops["count"], 1)
+    costs: Costs = np.interp(mean, [_SHORT_NS, _LONG_NS], [_STATEMENT_NS, _COLD_STATEMENT_NS])
     return costs
 
 

@@ -17,7 +17,9 @@ GPU = {"devices": [{"device_id": 0, "name": "GPU", "kind": "gpu"}]}
 def _plain_costs(monkeypatch):
     """Take costs as they were timed, without what recording costs elsewhere."""
     monkeypatch.setattr(module, "_ELSEWHERE", dict.fromkeys(module._ELSEWHERE, 0.0))
-    for name in ("_MODULE_NS", "_PASS_NS", "_HOOK_NS", "_LAUNCH_NS"):
+    for name in (
+        "_STATEMENT_NS", "_COLD_STATEMENT_NS", "_MODULE_NS", "_PASS_NS", "_HOOK_NS", "_LAUNCH_NS",
+    ):  # fmt: skip
         monkeypatch.setattr(module, name, 0)
 
 
@@ -43,6 +45,15 @@ def test_costs_of_kinds_are_added_elsewhere(monkeypatch):
     ]
     parts = estimated(ops, modules=3_000, backward=4_000).parts
     assert parts == {"modules": 5_000, "backward": 13_000}
+
+
+@pytest.mark.parametrize(("mean_ns", "each_ns"), [(100, 40), (650, 95), (5_000, 150)])
+def test_statements_cost_more_if_they_are_long(monkeypatch, mean_ns, each_ns):
+    monkeypatch.setattr(module, "_STATEMENT_NS", 40)
+    monkeypatch.setattr(module, "_COLD_STATEMENT_NS", 150)
+    rows = [line(1, 1, 0, 100 * mean_ns, count=100)]
+    found = estimated(rows, wall=1_000_000, statements=3_000)
+    assert found.total_ns == 3_000 + 100 * each_ns
 
 
 def launches(kernel_ns):
