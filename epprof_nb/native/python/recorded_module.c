@@ -192,6 +192,7 @@ static int may_be_model(Recorded* self, const Arguments* given) {
     PyObject* takes = PyDict_GetItemWithError(self->takes_cache, (PyObject*)Py_TYPE(module));
     if (!takes && PyErr_Occurred()) return cleared();
     if (takes != Py_False) return 1;
+    found = find_called(self, module);  // the hash of a class may have called other modules
     if (found) found->takes_cache = 0;
   }
   int is_plain = 1;
