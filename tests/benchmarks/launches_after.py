@@ -13,46 +13,26 @@ import statistics
 import subprocess
 import sys
 import time
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 import epprof_nb
-from epprof_nb import _native
-from epprof_nb.recording.cupti import buffers, loading, recorder
 from tests.benchmarks.shared.harness import header
+from tests.benchmarks.shared.kernel_records import kernel_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-KERNELS = "CONCURRENT_KERNEL"
 LAUNCHES, CHUNKS = 500, 40
-
-
-@contextmanager
-def records(*kinds: str) -> Iterator[None]:
-    """Record these kinds of activities, and drop the records."""
-    loading.load()
-    _native.cupti_configure(
-        buffer_bytes=buffers.BUFFER_BYTES, buffers=buffers.BUFFERS, max_records=5_000_000
-    )
-    numbers = np.array([recorder._kind(kind) for kind in kinds], np.uint32).tobytes()
-    _native.cupti_start(kinds=numbers, callbacks=False, all_calls=False, external=False)
-    try:
-        yield
-    finally:
-        _native.cupti_flush(forced=False)
-        _native.cupti_drain()
-        _native.cupti_stop()
 
 
 VARIANTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "nothing": nullcontext,
-    "kernels": lambda: records(KERNELS),
-    "kernels, synchronizations": lambda: records(KERNELS, "SYNCHRONIZATION"),
-    "kernels, calls of the driver": lambda: records(KERNELS, "DRIVER"),
+    "kernels": kernel_records,
+    "kernels, synchronizations": lambda: kernel_records("SYNCHRONIZATION"),
+    "kernels, calls of the driver": lambda: kernel_records("DRIVER"),
     "epprof_nb": epprof_nb.profile,
     "torch.profiler": torch.profiler.profile,
 }

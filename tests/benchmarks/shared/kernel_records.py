@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def kernel_records(*, memset: bool = False) -> Iterator[None]:
+def kernel_records(*others: str, memset: bool = False) -> Iterator[None]:
     """Record kernels, without callbacks and without ops, and drop the records afterwards.
 
-    With `memset`, a memset takes over what CUPTI does at the first launch.
+    `others` are further kinds of CUPTI's activities. With `memset`, a memset takes over what CUPTI
+    does at the first launch.
     """
     loading.load()
     _native.cupti_configure(
         buffer_bytes=buffers.BUFFER_BYTES, buffers=buffers.BUFFERS, max_records=5_000_000
     )
-    names = ("CONCURRENT_KERNEL", "MEMSET") if memset else ("CONCURRENT_KERNEL",)
+    names = ("CONCURRENT_KERNEL", *others, *(("MEMSET",) if memset else ()))
     kinds = np.array([recorder._kind(name) for name in names], np.uint32).tobytes()
     _native.cupti_start(kinds=kinds, callbacks=False, all_calls=False, external=False)
     if memset and not _native.cupti_first_launch():
