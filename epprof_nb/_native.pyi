@@ -614,11 +614,8 @@ def cupti_first_launch() -> bool:
 def cuda_started() -> bool:
     """Whether CUDA is initialised in this process. Requires `cupti_load`."""
 
-def cupti_probe() -> tuple[int, int, int, int] | None:
-    """Record a harmless call: our clock, start and end of the record, our clock.
-
-    None if CUPTI produced no record.
-    """
+def cupti_read_clock() -> tuple[int, int, int] | None:
+    """Read our clock, the clock of CUPTI's records, and our clock; None if CUPTI refuses."""
 
 def cupti_drain() -> dict[str, Any]:
     """Take the decoded records; ``native/gpu/activity_store.cpp`` lists the columns.

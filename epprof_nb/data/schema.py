@@ -237,8 +237,8 @@ ACTIVITIES = TableSchema(
         _optional(
             "event_correlation_id",
             "id",
-            "the call that recorded the event which a synchronization waited for; with the detail "
-            "`api`, `api_calls` has it",
+            "the call that recorded the event which a synchronization waited for; `api_calls` has "
+            "it",
         ),
         _optional("event_context_id", "id", "context of the stream of that call"),
         _optional("event_stream_id", "id", "stream in which that call recorded the event"),
@@ -246,7 +246,7 @@ ACTIVITIES = TableSchema(
             "event_source",
             "name",
             "how that call was found: exact (the device's recorder names it) or latest (the last "
-            "call before that recorded the event; CUDA before 12.8)",
+            "call before that recorded the event; CUDA before 12.8 beside another profiler)",
         ),
     ),
     (

@@ -39,28 +39,22 @@ def pair_with_epoch() -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One API call, timed by this package around the call and by the recorder in its record."""
+    """A reading of the recorder's clock between two of ours."""
 
     before_ns: int
-    start_ns: int
-    end_ns: int
+    theirs_ns: int
     after_ns: int
 
     @property
     def agrees(self) -> bool:
-        """Whether the record lies between our readings, within a microsecond."""
+        """Whether the reading lies between ours, within a microsecond."""
         slack = 1000
-        return self.before_ns - slack <= self.start_ns <= self.end_ns <= self.after_ns + slack
+        return self.before_ns - slack <= self.theirs_ns <= self.after_ns + slack
 
     @property
     def ours_ns(self) -> int:
-        """Midpoint of the call on our clock."""
+        """Midpoint of our readings."""
         return (self.before_ns + self.after_ns) // 2
-
-    @property
-    def theirs_ns(self) -> int:
-        """Midpoint of the call on the recorder's clock."""
-        return (self.start_ns + self.end_ns) // 2
 
 
 def same_clock(earlier: Probe, first: Probe, last: Probe) -> bool:

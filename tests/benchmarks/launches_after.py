@@ -1,9 +1,9 @@
 """Time of launches while CUPTI records, and after it has stopped.
 
 CUPTI goes on watching calls of the driver after its records are disabled, until the process ends.
-Synchronization records, and API records of the driver, make it watch all of them. Each variant
-records once in a process of its own; the ratios are to the launches before. Needs an NVIDIA GPU and
-PyTorch.
+Synchronization records, and API records of the driver, make it watch all of them, so a profile has
+neither. Each variant records once in a process of its own; the ratios are to the launches before.
+Needs an NVIDIA GPU and PyTorch.
 """
 
 from __future__ import annotations

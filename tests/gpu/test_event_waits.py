@@ -8,7 +8,6 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 from tests.gpu.oracle import kernel, launch  # noqa: E402
 
 LONG, SHORT = 40_000_000, 4_000_000  # cycles
-NUMBERED_SINCE = 26  # CUDA 12.8
 
 
 @pytest.fixture
@@ -35,10 +34,6 @@ def stream_of(prof, name):
     return rows.loc[rows["name"].astype(str) == name, "stream_id"].iloc[0]
 
 
-def source(prof):
-    return "exact" if int(prof.info["versions"]["cupti"]) >= NUMBERED_SINCE else "latest"
-
-
 def test_a_stream_waits_for_the_record_of_the_event_that_precedes_the_wait(streams):
     event = cupy.cuda.Event(disable_timing=True)
     with epprof_nb.profile() as prof:
@@ -50,7 +45,7 @@ def test_a_stream_waits_for_the_record_of_the_event_that_precedes_the_wait(strea
         on(streams[2], "after", LONG)
         cupy.cuda.Device().synchronize()
     found = waits(prof, "stream_wait_event")
-    assert found["event_source"].tolist() == [source(prof)]
+    assert found["event_source"].tolist() == ["exact"]
     assert found["event_stream_id"].tolist() == [stream_of(prof, "first")]
     launches = prof.activities.set_index(prof.activities["name"].astype(str))["correlation_id"]
     assert launches["first"] < found["event_correlation_id"].iloc[0] < launches["beside"]
@@ -67,7 +62,7 @@ def test_a_thread_that_waits_for_an_event_does_not_wait_for_other_streams(stream
         with epprof_nb.op("wait"):
             event.synchronize()
     found = waits(prof, "event_synchronize")
-    assert found["event_source"].tolist() == [source(prof)]
+    assert found["event_source"].tolist() == ["exact"]
     assert found["event_stream_id"].tolist() == [stream_of(prof, "first")]
     path = prof.critical_path()
     assert path.loc[path["step"] == "activity", "op"].tolist() == ["first"]
@@ -84,7 +79,7 @@ def test_all_of_many_events_are_known(streams):
         cupy.cuda.Device().synchronize()
     found = waits(prof, "stream_wait_event").sort_values("correlation_id")
     assert len(found) == len(events)
-    assert set(found["event_source"]) == {source(prof)}
+    assert set(found["event_source"]) == {"exact"}
     work = prof.activities[prof.activities["kind"] == "kernel"].sort_values("correlation_id")
     assert found["event_stream_id"].tolist() == work["stream_id"].tolist()
     assert (found["event_correlation_id"].to_numpy() > work["correlation_id"].to_numpy()).all()

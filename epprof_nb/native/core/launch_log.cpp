@@ -68,14 +68,15 @@ void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, uint16_t d
   if (!t->open_calls.push(session, call)) t->launches.lost.fetch_add(1, std::memory_order_relaxed);
 }
 
-void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int32_t result) {
+CallInterval call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int32_t result) {
   OpenCall call;
   uint64_t session = call_session.load(std::memory_order_relaxed);
-  if (!t->open_calls.pop(session, correlation, name, &call)) return;
+  if (!t->open_calls.pop(session, correlation, name, &call)) return {0, 0};
   if (t->node_created) call.flags |= kCaptured;
   if (t->in_profiler.load(std::memory_order_relaxed)) call.flags |= kProfilerInternal;
-  write(t, correlation, call.op, call.start, epprof_now_ns(), name, result, call.flags, call.domain,
-        call.stack);
+  int64_t end = epprof_now_ns();
+  write(t, correlation, call.op, call.start, end, name, result, call.flags, call.domain, call.stack);
+  return {call.start, end};
 }
 
 bool call_in_progress(const ThreadState* t, LaunchRecord* record) {

@@ -15,7 +15,10 @@ extern std::atomic<uint64_t> call_session;
 extern std::atomic<void (*)(ThreadState*, uint64_t, uint32_t)> launch_observer;
 
 void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, uint16_t domain);
-void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int32_t result);
+struct CallInterval {
+  int64_t start, end;  // 0: the call began before the session
+};
+CallInterval call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int32_t result);
 // The call that the thread is in. Returns false if there is none.
 bool call_in_progress(const ThreadState* t, LaunchRecord* record);
 // Stack of the call that the calling thread is in, otherwise its current one. `correlation`: of the

@@ -47,9 +47,9 @@ uint32_t epprof_cupti_flush(int forced);
 int epprof_cupti_first_launch(void);
 // True if CUDA is initialised in this process.
 int epprof_cuda_started(void);
-// Records a harmless call. out: our clock before, the record's start and end, our clock after.
-// Returns false if CUPTI produced no record.
-int epprof_cupti_probe(int64_t out[4]);
+// Reads the clock of CUPTI's records. out: our clock before, CUPTI's clock, our clock after. Returns
+// false if CUPTI refuses.
+int epprof_cupti_read_clock(int64_t out[3]);
 // counts: lost, unfinished, activities, dropped by CUPTI, decoding time in ns.
 epprof_columns* epprof_cupti_drain(uint64_t counts[5]);
 epprof_columns* epprof_cupti_graph_nodes(void);

@@ -36,6 +36,29 @@ LaunchParams launch_params(const char* function) {
   return LaunchParams::unknown;
 }
 
+struct StreamCallParams {
+  const char* prefix;
+  StreamCall call;
+  int8_t event_at, stream_at;
+};
+
+StreamCallParams stream_call(const char* function) {
+  constexpr StreamCallParams kKnown[] = {
+      {"cuEventRecord", StreamCall::event_record, 0, 8},
+      {"cuEventDestroy", StreamCall::event_destroy, 0, -1},
+      {"cuEventSynchronize", StreamCall::event_synchronize, 0, -1},
+      {"cuEventQuery", StreamCall::event_synchronize, 0, -1},
+      {"cuStreamWaitEvent", StreamCall::stream_wait_event, 8, 0},
+      {"cuStreamSynchronize", StreamCall::stream_synchronize, -1, 0},
+      {"cuStreamQuery", StreamCall::stream_synchronize, -1, 0},
+      {"cuCtxSynchronize", StreamCall::context_synchronize, -1, -1},
+  };
+  for (const StreamCallParams& known : kKnown) {
+    if (starts_with(function, known.prefix)) return known;
+  }
+  return {nullptr, StreamCall::none, -1, -1};
+}
+
 // Position of the stream in the parameters of such a function; -1: unknown.
 int16_t stream_position(const char* function, LaunchParams params) {
   switch (params) {
@@ -63,7 +86,7 @@ bool is_recorded_call(const char* name) {
         "HostUnregister", "MemCreate", "MemMap", "MemUnmap", "MemRelease", "MemSetAccess",
         "MemAddress", "EventCreate", "EventDestroy", "StreamCreate", "StreamDestroy", "ModuleLoad",
         "ModuleUnload", "LibraryLoad", "GraphInstantiate", "StreamBeginCapture", "StreamEndCapture",
-        "EventQuery", "StreamQuery"}) {  // CUPTI records successful queries
+        "EventQuery", "StreamQuery", "EventRecord", "StreamWaitEvent"}) {
     if (strlen(name) > domain && starts_with(name + domain, prefix)) return true;
   }
   return strstr(name, "Synchronize") != nullptr;
@@ -77,9 +100,7 @@ void select_api_records(bool on) {
     for (uint32_t cbid = 1; cbid < kCallbackIds; cbid++) {
       const char* name = api_call_name(domain, cbid);
       if (!name) continue;
-      // The probe of the clock calls cuCtxGetCurrent.
-      bool needed = is_recorded_call(name) || strcmp(name, "cuCtxGetCurrent") == 0;
-      if (!needed) enable(cbid, on);
+      if (!is_recorded_call(name)) enable(cbid, on);
     }
   }
 }
@@ -98,6 +119,10 @@ void ApiCalls::fill() {
     call.params = launch_params(name);
     call.is_per_thread = strstr(name, "_ptsz");
     call.stream_at = stream_position(name, call.params);
+    StreamCallParams of_stream = stream_call(name);
+    call.of_stream = of_stream.call;
+    call.event_at = of_stream.event_at;
+    call.wait_stream_at = of_stream.stream_at;
   }
 }
 

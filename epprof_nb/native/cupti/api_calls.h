@@ -24,8 +24,21 @@ bool is_recorded_call(const char* name);
 // Restricts records of API calls to the calls in the launch log. `on`: records all calls again.
 void select_api_records(bool on);
 
+// Calls on events and streams, and queries that succeed.
+enum class StreamCall : uint8_t {
+  none,
+  event_record,
+  event_destroy,
+  event_synchronize,
+  stream_wait_event,
+  stream_synchronize,
+  context_synchronize
+};
+
 struct DriverCall {
   bool begins_capture, ends_capture;
+  StreamCall of_stream;
+  int8_t event_at, wait_stream_at;  // positions in its parameters; -1: none
   bool is_launch;  // or a copy or memset, which a stream capture may record
   bool is_per_thread;  // its default stream is the thread's
   int16_t stream_at;   // position of the stream in the parameters; -1: unknown

@@ -22,6 +22,7 @@ constexpr uint32_t kContextDestroyStarting = 2;
 constexpr uint32_t kStreamCreated = 3, kStreamDestroyStarting = 4;
 constexpr uint32_t kGraphDestroyStarting = 10;
 constexpr uint32_t kGraphNodeCreated = 13, kGraphNodeCloned = 20;
+CUstream const kPerThreadStream = reinterpret_cast<CUstream>(2);  // CU_STREAM_PER_THREAD
 constexpr uint32_t kGraphExecCreateStarting = 17, kGraphExecCreated = 18;
 
 void register_context(ThreadState* t, CUcontext context, uint64_t session) {
@@ -42,6 +43,22 @@ void note_stream(const DriverCall& call, void* context, const void* params, uint
   memcpy(&stream, bytes + call.stream_at, sizeof stream);
   bool is_graph = call.params == LaunchParams::unknown;
   stream_launched({context, stream, call.is_per_thread, is_graph, correlation});
+}
+
+bool is_capturing(const DriverCall& call, const void* params) {
+  if (call.wait_stream_at < 0 || !params) return false;
+  CUstream stream;
+  memcpy(&stream, static_cast<const unsigned char*>(params) + call.wait_stream_at, sizeof stream);
+  if (!stream && call.is_per_thread) stream = kPerThreadStream;
+  uint32_t status = 0;
+  return cupti.StreamIsCapturing(stream, &status) == 0 && status != 0;
+}
+
+void note_wait(Recording& c, const DriverCall& call, void* context, const void* params,
+               uint32_t correlation, const CallInterval& interval) {
+  // In a capture, such a call makes an edge of the graph.
+  if (c.stream_captures > 0 && is_capturing(call, params)) return;
+  c.waits.add(call, context, params, correlation, interval);
 }
 
 void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
@@ -83,7 +100,13 @@ void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
     // before the session.
     if (t->node_created && call.is_launch && c.stream_captures == 0) c.stream_captures = 1;
   }
-  call_ends(t, correlation, name, result ? *result : 0);
+  CallInterval interval = call_ends(t, correlation, name, result ? *result : 0);
+  if (domain != kDriverDomain || !result || *result != 0 || t->in_profiler) return;
+  const DriverCall& call = c.calls.of_driver(cbid);
+  if (call.of_stream != StreamCall::none && interval.start) {
+    note_wait(c, call, f.context.get<void*>(data), f.params.get<void*>(data), uint32_t(correlation),
+              interval);
+  }
 }
 
 uint64_t node_id(void* node) {

@@ -41,6 +41,9 @@ std::string load_cupti(const char* path, const char* driver_path) {
   library("cuptiEnableCallback", c.EnableCallback);
   library("cuptiGetCallbackName", c.GetCallbackName);
   library("cuptiSetThreadIdType", c.SetThreadIdType);
+  library("cuptiGetTimestamp", c.GetTimestamp);
+  library("cuptiGetContextId", c.GetContextId);
+  library("cuptiGetStreamIdEx", c.GetStreamIdEx);
   library("cuptiGetGraphNodeId", c.GetGraphNodeId);
   library("cuptiFinalize", c.Finalize);
   library.optional("cuptiGetGraphId", c.GetGraphId);
@@ -58,6 +61,7 @@ std::string load_cupti(const char* path, const char* driver_path) {
   driver("cuMemsetD8Async", c.MemsetD8Async);
   driver("cuStreamCreate", c.StreamCreate);
   driver("cuThreadExchangeStreamCaptureMode", c.ThreadExchangeStreamCaptureMode);
+  driver("cuStreamIsCapturing", c.StreamIsCapturing);
   driver("cuGetErrorName", c.GetErrorName);
   driver("cuGetErrorString", c.GetErrorString);
   for (const DynamicLibrary& r : {driver, library}) {

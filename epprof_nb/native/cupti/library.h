@@ -37,6 +37,9 @@ struct Cupti {
   CUptiResult (*ActivityEnableRuntimeApi)(uint32_t cbid, uint8_t enable);  // null before CUDA 12.5
   CUptiResult (*ActivityEnableDriverApi)(uint32_t cbid, uint8_t enable);   // likewise
   CUptiResult (*ActivityEnableAllocationSource)(uint8_t enable);           // null before CUDA 12.6
+  CUptiResult (*GetTimestamp)(uint64_t*);
+  CUptiResult (*GetContextId)(CUcontext, uint32_t* id);
+  CUptiResult (*GetStreamIdEx)(CUcontext, CUstream, uint8_t per_thread, uint32_t* id);
   CUptiResult (*GetGraphNodeId)(void* node, uint64_t* id);
   CUptiResult (*GetGraphId)(void* graph, uint32_t* id);
   CUptiResult (*GetGraphExecId)(void* executable, uint32_t* id);  // null before CUDA 12.3
@@ -53,6 +56,7 @@ struct Cupti {
   int (*MemsetD8Async)(uint64_t address, unsigned char value, size_t count, CUstream);
   int (*StreamCreate)(CUstream*, uint32_t flags);
   int (*ThreadExchangeStreamCaptureMode)(int* mode);
+  int (*StreamIsCapturing)(CUstream, uint32_t* status);
   int (*GetErrorName)(int, const char**);
   int (*GetErrorString)(int, const char**);
 };

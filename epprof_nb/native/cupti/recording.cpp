@@ -30,7 +30,6 @@ ResetInChild reset([] {
 // CUpti_ExternalCorrelationKind, CUpti_ActivityKind, CUpti_ActivityThreadIdType. PyTorch's profiler
 // uses the kinds CUSTOM0 and CUSTOM1.
 constexpr uint32_t kExternalCustom2 = 5;
-constexpr uint32_t kDriverCalls = 4;
 constexpr uint32_t kDefaultThreadIds = 0, kSystemThreadIds = 1;
 constexpr uint32_t kZeroedBuffers = 5;  // CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER
 
@@ -123,6 +122,7 @@ char* epprof_cupti_set_layout(const void* layout, size_t bytes) {
 void epprof_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_records) {
   Recording& c = recording();
   c.buffers.configure(buffer_bytes, buffers);
+  c.waits.set_limit(max_records);
   std::lock_guard<std::mutex> lock(c.mutex);
   c.store.set_record_limit(max_records);
 }
@@ -155,6 +155,7 @@ char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int
   call_session++;
   c.launch_calls_before = 0;
   c.store.reset_own_launch_count();
+  c.waits.clear();
   c.launch_calls_before = epprof_cupti_pending_records();
   {
     std::lock_guard<std::mutex> lock(c.contexts_mutex);
@@ -296,41 +297,20 @@ int epprof_cuda_started(void) {
   return cupti.CtxGetCurrent(&current) == 0;
 }
 
-int epprof_cupti_probe(int64_t out[4]) {
-  Recording& c = recording();
-  bool on = std::find(c.kinds.begin(), c.kinds.end(), kDriverCalls) != c.kinds.end();
-  if (!on && cupti.ActivityEnable(kDriverCalls) != 0) return 0;
-  // cuCtxGetCurrent never waits and is allowed during a stream capture. The first call is slow,
-  // because the records were just enabled. Use the call with the tightest bounds.
-  constexpr int kTries = 8;
-  int64_t before[kTries], after[kTries];
-  for (int i = 0; i < kTries; i++) {
-    CUcontext current;
-    before[i] = epprof_now_ns();
-    cupti.CtxGetCurrent(&current);
-    after[i] = epprof_now_ns();
-  }
-  if (!on) cupti.ActivityDisable(kDriverCalls);
-  cupti.ActivityFlushAll(1);
-  int64_t tightest = INT64_MAX;
-  std::lock_guard<std::mutex> lock(c.mutex);
-  for (int i = kTries; i-- > 0;) {
-    ApiCall call;
-    if (!c.store.pop_last_api_call(&call)) break;
-    if (after[i] - before[i] >= tightest) continue;
-    tightest = after[i] - before[i];
-    out[0] = before[i];
-    out[1] = call.start;
-    out[2] = call.end;
-    out[3] = after[i];
-  }
-  return tightest != INT64_MAX;
+int epprof_cupti_read_clock(int64_t out[3]) {
+  uint64_t theirs = 0;
+  out[0] = epprof_now_ns();
+  if (cupti.GetTimestamp(&theirs) != 0) return 0;
+  out[2] = epprof_now_ns();
+  out[1] = int64_t(theirs);
+  return 1;
 }
 
 epprof_columns* epprof_cupti_drain(uint64_t counts[5]) {
   Recording& c = recording();
   auto* columns = new Columns;
   std::lock_guard<std::mutex> lock(c.mutex);
+  c.waits.move_to(c.store);
   c.store.move_to_columns(columns, counts);
   counts[3] = c.dropped_records;
   counts[4] = uint64_t(c.decode_ns);

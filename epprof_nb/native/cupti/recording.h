@@ -11,6 +11,7 @@
 #include "cupti/callback_gate.h"
 #include "cupti/library.h"
 #include "cupti/record_decoder.h"
+#include "cupti/wait_log.h"
 
 namespace epprof {
 
@@ -34,6 +35,7 @@ struct Recording {
 
   CallbackGate gate;
   ApiCalls calls;
+  WaitLog waits;
   std::atomic<int64_t> stream_captures{0};  // in progress
   // Whether sessions note the streams of launches, and streams that are destroyed after them.
   std::atomic<bool> follows_streams{false};

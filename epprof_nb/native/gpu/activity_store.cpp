@@ -75,14 +75,6 @@ void add_row_column(Columns* columns, const char* name, const std::vector<Row>& 
 
 }  // namespace
 
-bool ActivityStore::pop_last_api_call(ApiCall* call) {
-  if (api_.empty()) return false;
-  *call = api_.back();
-  api_.pop_back();
-  record_count_--;
-  return true;
-}
-
 template <typename T>
 void ActivityStore::add_column(Columns* columns, const char* name,
                                std::shared_ptr<ColumnBlocks> blocks, size_t rows,

@@ -108,13 +108,12 @@ class ActivityStore {
     awaited_.push_back({sync, uint32_t((blocks_.size() - 1) * ColumnBlock::kRows + row_), event});
   }
   void count_unfinished() { unfinished_++; }
+  void count_lost(uint64_t rows) { lost_ += rows; }
 
   // Number of activities with their own launch so far, including lost ones.
   int64_t own_launch_count() const { return own_launch_count_; }
   void reset_own_launch_count() { own_launch_count_ = 0; }
 
-  // Removes the API call recorded last; false if there is none.
-  bool pop_last_api_call(ApiCall* call);
   // Moves all records out and restarts counting. counts: lost, unfinished, activities.
   void move_to_columns(Columns* columns, uint64_t counts[3]);
 

@@ -124,15 +124,10 @@ static PyObject* cuda_started(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyBool_FromLong(epprof_cuda_started());
 }
 
-static PyObject* cupti_probe(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  int64_t times[4];
-  int found;
-  Py_BEGIN_ALLOW_THREADS
-  found = epprof_cupti_probe(times);
-  Py_END_ALLOW_THREADS
-  if (!found) Py_RETURN_NONE;
-  return Py_BuildValue("LLLL", (long long)times[0], (long long)times[1], (long long)times[2],
-                       (long long)times[3]);
+static PyObject* cupti_read_clock(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  int64_t times[3];
+  if (!epprof_cupti_read_clock(times)) Py_RETURN_NONE;
+  return Py_BuildValue("LLL", (long long)times[0], (long long)times[1], (long long)times[2]);
 }
 
 static PyObject* cupti_drain(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
@@ -195,7 +190,7 @@ PyMethodDef cupti_functions[] = {
     {"cupti_flush", KEYWORDS(cupti_flush), NULL},
     {"cupti_first_launch", cupti_first_launch, METH_NOARGS, NULL},
     {"cuda_started", cuda_started, METH_NOARGS, NULL},
-    {"cupti_probe", cupti_probe, METH_NOARGS, NULL},
+    {"cupti_read_clock", cupti_read_clock, METH_NOARGS, NULL},
     {"cupti_drain", cupti_drain, METH_NOARGS, NULL},
     {"cupti_graph_nodes", cupti_graph_nodes, METH_NOARGS, NULL},
     {"cupti_state", cupti_state, METH_NOARGS, NULL},

@@ -12,7 +12,7 @@ _foreign_clock: Probe | None = None
 
 
 def _read() -> Probe | None:
-    times = _native.cupti_probe()
+    times = _native.cupti_read_clock()
     return None if times is None else Probe(*times)
 
 
@@ -29,31 +29,13 @@ class CuptiClock:
         self._first: Probe | None = None
         self.info: dict[str, Any] = {}
 
-    def start(self) -> bool:
-        """Read the clock if CUDA has started; otherwise `calibrate` reads it later.
-
-        Returns
-        -------
-        delivers
-            Whether CUPTI has delivered a test record, or none was requested.
-        """
-        self._first = None
-        if not _native.cuda_started():
-            return True
+    def start(self) -> None:
+        """Read the clock."""
         self._first = _read()
-        return self._first is not None
 
-    def calibrate(self, *, may_read: bool) -> Calibration | None:
-        """Return the conversion of the times of CUPTI's records; None if they need none.
-
-        Parameters
-        ----------
-        may_read
-            Whether the clock may be read, which abandons the records of work still running.
-        """
+    def calibrate(self) -> Calibration | None:
+        """Return the conversion of the times of CUPTI's records; None if they need none."""
         global _foreign_clock  # noqa: PLW0603 - process-wide state, like the clock itself
-        if self._first is None and may_read and _native.cuda_started():
-            self._first = _read()
         first = self._first
         if first is None:
             self.info = {"cupti": "unproven"}
@@ -64,7 +46,7 @@ class CuptiClock:
             return None
         # Another profiler has registered its own clock with CUPTI. The rate is more accurate the
         # further two readings are apart, so the first reading of that clock is kept.
-        last = (_read() if may_read else None) or first
+        last = _read() or first
         if _foreign_clock is None or not same_clock(_foreign_clock, first, last):
             _foreign_clock = first
         calibration = Calibration(_foreign_clock, last)

@@ -1,8 +1,9 @@
 """The calls that recorded the events which synchronizations waited for.
 
-An event can be recorded many times. Since CUDA 12.8, a synchronization and the record of the event
-that it waited for have the same number. Before, it is the last record of the event that precedes
-the synchronization, because correlation ids ascend. CUPTI returns records in no particular order.
+An event can be recorded many times. A synchronization and the record of the event that it waited
+for have the same number, given by the native callbacks or, beside another profiler, by CUPTI since
+CUDA 12.8. Before, it is the last record of the event that precedes the synchronization, because
+correlation ids ascend. CUPTI returns records in no particular order.
 """
 
 from __future__ import annotations

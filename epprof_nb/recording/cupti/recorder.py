@@ -62,6 +62,7 @@ class CuptiRecorder(Recorder):
         self._cupti_clock = CuptiClock()
         self._external = False
         self._expected_missing = 0
+        self._awaits_first_record = False
         self._sync_intervals: list[tuple[int, int]] = []
         self._records_left = 0
         self._devices: list[str] = []
@@ -109,6 +110,7 @@ class CuptiRecorder(Recorder):
             self._interrupted_ns = 0
             self._before_pause = []
             self._sync_intervals.clear()
+            self._awaits_first_record = False
             self._event_waits = EventWaits()
             notes = self._begin(options)
             self._hooks.install()
@@ -120,9 +122,6 @@ class CuptiRecorder(Recorder):
         kinds = [_kind(k) for k in ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")]
         # Graphs are recorded node by node. With GRAPH_TRACE enabled, CUPTI 13.0 crashes at the
         # launch of a graph that was instantiated before.
-        # From CUDA 12.9 on, SYNCHRONIZATION does not enable CUDA_EVENT. Its times on the device
-        # stay off.
-        kinds += [_kind("SYNCHRONIZATION"), _kind("CUDA_EVENT")]
         if options.records("memory"):
             kinds.append(_kind("MEMORY2"))
         if options.records("overhead"):
@@ -142,6 +141,9 @@ class CuptiRecorder(Recorder):
         if not started["subscribed"]:
             # Another tool owns CUPTI's callbacks: fall back to external correlation.
             _native.cupti_stop()
+            # From CUDA 12.9 on, SYNCHRONIZATION does not enable CUDA_EVENT. Its times on the
+            # device stay off.
+            kinds += [_kind(k) for k in ("SYNCHRONIZATION", "CUDA_EVENT")]
             kinds += [_kind(k) for k in ("RUNTIME", "DRIVER", "EXTERNAL_CORRELATION")]
             self._start(kinds, callbacks=False, all_calls=all_calls)
             _native.start_cell_log()
@@ -149,13 +151,10 @@ class CuptiRecorder(Recorder):
             result = started["subscribe_result"]
             refusal = str(layouts.RESULTS.get(result, result))
         notes += notes_on_profilers(refusal)
-        if not self._cupti_clock.start():
-            notes.append(
-                "CUPTI did not deliver a test record. Another profiler may hold its buffers, and "
-                "GPU activity may be missing. Restart the Jupyter kernel without the other one."
-            )
+        self._cupti_clock.start()
         # With external correlation, its record would look like one of the user's.
         if not self._external and _native.cupti_first_launch():
+            self._awaits_first_record = True
             self._records_left += 1
             self._limit_records()
         return notes
@@ -261,11 +260,15 @@ class CuptiRecorder(Recorder):
     def _drain(self, *, waited: bool) -> RecorderOutput:
         _native.cupti_flush(forced=False)
         raw = _native.cupti_drain()
-        calibration = self._cupti_clock.calibrate(may_read=waited)
+        calibration = self._cupti_clock.calibrate()
         self.clock = self._cupti_clock.info
         output = RecorderOutput(
             activities=tables.activities(
-                raw, calibration, self._device_of_context, self._event_waits
+                raw,
+                calibration,
+                self._device_of_context,
+                self._event_waits,
+                waits_are_records=self._external,
             ),
             memory=tables.memory(raw, calibration),
             overhead=tables.overhead(raw, calibration),
@@ -273,6 +276,7 @@ class CuptiRecorder(Recorder):
             decode_ns=raw["decode_ns"],
             failure=self._failure,
         )
+        self._check_delivery(output, waited=waited)
         if self._external:
             calls = tables.api_calls(raw, calibration)
             output.calls = RecordedCalls(
@@ -288,6 +292,17 @@ class CuptiRecorder(Recorder):
             name: np.frombuffer(nodes[name], np.uint64).astype(np.int64) for name in nodes
         }
         return output
+
+    def _check_delivery(self, output: RecorderOutput, *, waited: bool) -> None:
+        """Note that not even the record of our own launch has come."""
+        if len(output.activities) or output.dropped or self._failure:
+            self._awaits_first_record = False
+        elif waited and self._awaits_first_record and not _native.cupti_state()["captures_open"]:
+            self._awaits_first_record = False
+            self._notes.append(
+                "CUPTI delivered no records. Another profiler may have taken its buffers, and GPU "
+                "activity is missing. Restart the Jupyter kernel without the other one."
+            )
 
     def _update_record_limit(self, output: RecorderOutput) -> None:
         """Lower the native limit to the rest of `max_records`; draining resets its counter."""

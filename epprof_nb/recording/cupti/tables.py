@@ -56,14 +56,21 @@ def activities(
     calibration: Calibration | None,
     devices: dict[int, int],
     events: EventWaits | None = None,
+    *,
+    waits_are_records: bool = True,
 ) -> Table:
     """Kernels, copies, memsets and synchronizations.
 
     `devices` maps contexts to devices; contexts found in the records are added to it. `events` has
-    the events of earlier drains.
+    the events of earlier drains. Without `waits_are_records`, synchronizations come from callbacks,
+    so their times are on our clock.
     """
     kind = numbers(raw, "kind", np.uint8)
     start, end = (_times(raw, column, calibration) for column in ("start_ns", "end_ns"))
+    if calibration is not None and not waits_are_records:
+        is_wait = kind == _SYNCHRONIZATION
+        for times, column in ((start, "start_ns"), (end, "end_ns")):
+            times[is_wait] = numbers(raw, column, np.int64)[is_wait]
     is_transfer = (kind == _MEMCPY) | (kind == _MEMSET)
     graph = ids(raw, "graph_id", np.int32)
     node = ids(raw, "graph_node_id", np.int64)

@@ -25,7 +25,9 @@ Completed completed;
 thread_local std::vector<uint64_t> pushed;
 uint32_t synchronizations, allocations, stale_bytes, clocks, finalizations;
 uint8_t expects_zeros;
-uint64_t context_id;
+uint64_t context_id, captured_stream, clock_offset;
+uint64_t (*clock_function)();
+int result_of_call;
 
 // CUpti_GraphData and CUpti_ResourceData of CUDA 13.0.
 struct GraphData {
@@ -52,6 +54,8 @@ struct CallData {
 constexpr uint32_t kLaunch = 307, kLaunchOfRuntime = 211;
 constexpr uint32_t kMemset = 249;
 constexpr uint32_t kKernel = 308, kPerThreadKernel = 309, kConfigKernel = 310, kGraph = 311;
+constexpr uint32_t kRecord = 320, kStreamWait = 321, kEventWait = 322, kQuery = 323;
+constexpr uint32_t kDestroy = 324, kContextWait = 325;
 constexpr uint32_t kBeginCapture = 427, kEndCapture = 428;
 void* const kContext = &threads;
 
@@ -74,7 +78,7 @@ void stub_report_params(uint32_t domain, uint32_t id, uint32_t correlation, int 
   // From the begin to the end of a call. Null if it began before the subscription.
   thread_local uint64_t kept[3], kept_in[3];
   if (!is_end) kept_in[domain] = subscription;
-  int result = 0;
+  int result = result_of_call;
   CallData data{uint32_t(is_end), nullptr, params, &result, nullptr, context, 0,
                 kept_in[domain] == subscription ? &kept[domain] : nullptr, correlation};
   subscribed(nullptr, domain, id, &data);
@@ -96,6 +100,19 @@ void stub_launch_to(uint32_t id, uint32_t correlation, uint64_t context, uint64_
     stub_report_params(1, id, correlation, is_end, params, reinterpret_cast<void*>(context));
   }
 }
+
+// A call on an event and a stream in context 3, with this result.
+void stub_call_on(uint32_t id, uint32_t correlation, uint64_t first, uint64_t second, int result) {
+  uint64_t params[] = {first, second};
+  for (int is_end : {0, 1}) {
+    result_of_call = result;
+    stub_report_params(1, id, correlation, is_end, params, reinterpret_cast<void*>(3));
+  }
+  result_of_call = 0;
+}
+// Makes the clock of records differ from the registered one.
+void stub_set_clock_offset(uint64_t ns) { clock_offset = ns; }
+void stub_capture(uint64_t stream) { captured_stream = stream; }
 
 // The creation (3) and destruction (4) of a stream, and the destruction of a context (2).
 void stub_report_stream(uint32_t id, uint64_t context, uint64_t stream) {
@@ -181,6 +198,19 @@ int cuptiSubscribe(void** subscriber, Callback given, void*) {
   *subscriber = reinterpret_cast<void*>(given);
   return 0;
 }
+int cuptiGetTimestamp(uint64_t* time) {
+  if (!clock_function) return 1;
+  *time = clock_function() + clock_offset;
+  return 0;
+}
+int cuptiGetContextId(void* context, uint32_t* id) {
+  *id = uint32_t(reinterpret_cast<uintptr_t>(context));
+  return 0;
+}
+int cuptiGetStreamIdEx(void*, uint64_t stream, uint8_t is_per_thread, uint32_t* id) {
+  *id = uint32_t(stream) + 1000 * is_per_thread;
+  return 0;
+}
 int cuptiGetGraphNodeId(uint64_t node, uint64_t* id) {
   in_callback = true;
   if (callback_us) usleep(callback_us);
@@ -212,6 +242,12 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
           : domain == 1 && id == kGraph           ? "cuGraphLaunch"
           : domain == 1 && id == kBeginCapture    ? "cuStreamBeginCapture_v2"
           : domain == 1 && id == kEndCapture      ? "cuStreamEndCapture"
+          : domain == 1 && id == kRecord          ? "cuEventRecord"
+          : domain == 1 && id == kStreamWait      ? "cuStreamWaitEvent_ptsz"
+          : domain == 1 && id == kEventWait       ? "cuEventSynchronize"
+          : domain == 1 && id == kQuery           ? "cuStreamQuery"
+          : domain == 1 && id == kDestroy         ? "cuEventDestroy_v2"
+          : domain == 1 && id == kContextWait     ? "cuCtxSynchronize"
           : domain == 2 && id == kLaunchOfRuntime ? "cudaLaunchHostFunc"
                                                   : nullptr;
   return !*name;
@@ -224,7 +260,8 @@ int cuptiActivityRegisterCallbacks(Requested on_request, Completed on_completion
   completed = on_completion;
   return 0;
 }
-int cuptiActivityRegisterTimestampCallback() {
+int cuptiActivityRegisterTimestampCallback(uint64_t (*function)()) {
+  clock_function = function;
   clocks++;
   return 0;
 }
@@ -284,6 +321,10 @@ int cuMemsetD8Async() {
 }
 int cuStreamCreate() { return 0; }
 int cuThreadExchangeStreamCaptureMode() { return 0; }
+int cuStreamIsCapturing(uint64_t stream, uint32_t* status) {
+  *status = stream == captured_stream;
+  return 0;
+}
 int cuGetErrorName() { return 1; }
 int cuGetErrorString() { return 1; }
 

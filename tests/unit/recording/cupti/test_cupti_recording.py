@@ -145,6 +145,97 @@ found.append(columns["decode_ns"])
     assert found(library, code) == [1, 1, 1, 1, 1, drained, [1, 1], [[]] * 6, [0, 0], 0]
 
 
+CALLS_ON_EVENTS = """
+RECORD, STREAM_WAIT, EVENT_WAIT, QUERY, DESTROY, CONTEXT_WAIT = range(320, 326)
+NOT_READY = 600
+_native.cupti_configure(buffer_bytes=4096, buffers=4, max_records=100)
+
+def call(number, correlation, first=0, second=0, result=0):
+    args = [ctypes.c_uint64(first), ctypes.c_uint64(second)]
+    stub.stub_call_on(number, correlation, *args, result)
+"""
+
+
+def test_calls_on_events_and_streams_are_waits(library):
+    code = """
+start()
+call(RECORD, 1, 0xE1, 5)
+call(STREAM_WAIT, 2, 6, 0xE1)
+call(RECORD, 3, 0xE1, 6)
+call(EVENT_WAIT, 4, 0xE1)
+call(QUERY, 5, 5, result=NOT_READY)
+call(QUERY, 6, 5)
+call(CONTEXT_WAIT, 7)
+call(EVENT_WAIT, 8, 0xE2)
+raw = _native.cupti_drain()
+column = lambda name, dtype: np.frombuffer(raw[name], dtype).tolist()
+calls = _native.drain_launches()
+starts = dict(zip(np.frombuffer(calls["correlation_id"], np.uint64).tolist(),
+                  np.frombuffer(calls["start_ns"], np.int64).tolist()))
+correlations = column("correlation_id", "u4")
+found = [
+    correlations, column("sync_type", "u1"), column("context_id", "i4"), column("stream_id", "i4"),
+    [starts[c] for c in correlations] == column("start_ns", "i8"),
+    column("event.correlation_id", "u4"), column("event.stream_id", "i4"),
+    column("awaited.row", "u4"),
+    [column("event.sync_id", "u8").index(n) if n else None
+     for n in column("awaited.sync_id", "u8")],
+    len({*column("awaited.event_id", "u4")}),
+]
+"""
+    # The second wait for event 0xE1 is for its second record; 0xE2 has none.
+    assert found(library, CALLS_ON_EVENTS + code) == [
+        [2, 4, 6, 7, 8], [2, 1, 3, 4, 1], [3] * 5, [1006, -1, 5, -1, -1], True,
+        [1, 3], [5, 6], [0, 1, 4], [0, 1, None], 2,
+    ]  # fmt: skip
+
+
+def test_an_event_is_known_in_the_next_session_until_it_is_destroyed(library):
+    code = """
+start()
+call(RECORD, 1, 0xE1, 5)
+call(RECORD, 2, 0xE2, 5)
+call(DESTROY, 3, 0xE2)
+first = np.frombuffer(_native.cupti_drain()["event.sync_id"], np.uint64).tolist()
+_native.cupti_stop()
+start()
+call(EVENT_WAIT, 4, 0xE1)
+call(EVENT_WAIT, 5, 0xE2)
+second = np.frombuffer(_native.cupti_drain()["awaited.sync_id"], np.uint64).tolist()
+found = [second == [first[0], 0]]
+"""
+    assert found(library, CALLS_ON_EVENTS + code) == [True]
+
+
+def test_calls_in_a_capture_are_edges_of_its_graph_not_waits(library):
+    code = """
+BEGIN_CAPTURE, END_CAPTURE = 427, 428
+start()
+call(BEGIN_CAPTURE, 1, 5)
+stub.stub_capture(ctypes.c_uint64(5))
+call(RECORD, 2, 0xE1, 5)
+call(RECORD, 3, 0xE1, 6)
+stub.stub_capture(ctypes.c_uint64(0))
+call(END_CAPTURE, 4, 5)
+call(RECORD, 5, 0xE1, 5)
+found = np.frombuffer(_native.cupti_drain()["event.correlation_id"], np.uint32).tolist()
+"""
+    assert found(library, CALLS_ON_EVENTS + code) == [3, 5]
+
+
+def test_waits_beyond_the_limit_of_records_are_counted_as_lost(library):
+    code = """
+start()
+_native.cupti_configure(buffer_bytes=4096, buffers=4, max_records=3)
+for correlation in range(1, 8):
+    call(RECORD if correlation % 2 else STREAM_WAIT, correlation, 0xE1, 0xE1)
+raw = _native.cupti_drain()
+found = [len(np.frombuffer(raw["correlation_id"], np.uint32)),
+         len(np.frombuffer(raw["event.sync_id"], np.uint64)), raw["lost"]]
+"""
+    assert found(library, CALLS_ON_EVENTS + code) == [1, 2, 4]
+
+
 def test_a_forked_child_reads_calls_and_records_like_its_parent(library):
     code = """
 import os
@@ -210,4 +301,66 @@ for context in (0, 7, 7, 9):
         [True, [2, 0], 2, 1],
         [True, [2, 0], 2, 1],
         [True, [2, 0], 2, 2],
+    ]
+
+
+RECORDER = """
+from types import SimpleNamespace
+from epprof_nb.core.options import Options
+from epprof_nb.recording.cupti import layouts, loading
+from epprof_nb.recording.cupti.recorder import CuptiRecorder
+
+version = _native.cupti_load(path, path)
+loading.load = lambda: (SimpleNamespace(path=path, cuda_major=13), version)
+
+def memset(time_ns):
+    layout = layouts.layout_for(version).records["memset"]
+    record = bytearray(layout.size)
+    record[:4] = np.uint32(2).tobytes()
+    for name in ("start", "end"):
+        at = layout.fields[name].offset
+        record[at : at + 8] = np.uint64(time_ns).tobytes()
+    return stub.stub_record(bytes(record), len(record))
+
+def recorded(delivers, offset=0):
+    recorder = CuptiRecorder()
+    recorder.start(Options())
+    began = _native.now_ns()
+    if delivers:
+        call(CONTEXT_WAIT, 1)
+        assert memset(began + offset)
+    recorder.sync()
+    output = recorder.drain()
+    notes, clock = recorder.notes(), recorder.clock["cupti"]
+    recorder.stop()
+    times = output.activities["start_ns"] - began
+    return notes, clock, output.activities.names("kind").to_list(), bool((abs(times) < 10**6).all())
+"""
+
+
+def test_a_recorder_whose_buffers_were_taken_says_so(library):
+    code = """
+found = []
+for context in (0, 7):
+    stub.stub_set_context(ctypes.c_uint64(context))
+    found += [len(recorded(delivers)[0]) for delivers in (True, False)]
+found += recorded(delivers=False)[0]
+"""
+    *counts, note = found(library, CALLS_ON_EVENTS + RECORDER + code)
+    # Without a context, no launch of ours could have been recorded.
+    assert counts == [0, 0, 0, 1]
+    assert note.startswith("CUPTI delivered no records.")
+
+
+def test_only_times_of_records_are_on_a_clock_that_another_profiler_registered(library):
+    code = """
+found = []
+for offset in (0, 10**12):
+    stub.stub_set_clock_offset(ctypes.c_uint64(offset))
+    found.append(recorded(delivers=True, offset=offset)[1:])
+"""
+    expected = [["memset", "synchronization"], True]
+    assert found(library, CALLS_ON_EVENTS + RECORDER + code) == [
+        ["shared", *expected],
+        ["calibrated", *expected],
     ]

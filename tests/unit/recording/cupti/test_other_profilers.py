@@ -132,8 +132,7 @@ def test_without_a_teardown_no_call_is_made(monkeypatch, variable):
 
 
 def probe(ours_ns: int, offset: int = 0, rate: float = 1.0) -> Probe:
-    theirs = int(ours_ns * rate) + offset
-    return Probe(ours_ns - 100, theirs - 50, theirs + 50, ours_ns + 100)
+    return Probe(ours_ns - 100, int(ours_ns * rate) + offset, ours_ns + 100)
 
 
 def test_a_clock_that_was_replaced_is_not_taken_for_the_same():
