@@ -27,7 +27,7 @@ uint32_t synchronizations, allocations, stale_bytes, clocks, finalizations;
 uint8_t expects_zeros;
 uint64_t context_id, captured_stream, clock_offset;
 uint64_t (*clock_function)();
-int result_of_call;
+thread_local int result_of_call;
 
 // CUpti_GraphData and CUpti_ResourceData of CUDA 13.0.
 struct GraphData {
@@ -135,13 +135,16 @@ void stub_call(uint32_t times) {
   }
 }
 
-// Threads that call and create nodes until they are stopped.
+// Threads that call, wait for events and create nodes until they are stopped.
 void stub_start_threads(uint32_t count) {
   stopped = false;
   for (uint32_t i = 0; i < count; i++) {
     threads.emplace_back([] {
       while (!stopped) {
         stub_call(20);
+        stub_call_on(kRecord, ++correlations, 0xe, 5, 0);
+        stub_call_on(kStreamWait, ++correlations, 6, 0xe, 0);
+        stub_call_on(kDestroy, ++correlations, 0xe, 0, 0);
         stub_report(13, 1, uint64_t(1) << 32, 0, 0);
         usleep(500);
       }
