@@ -9,8 +9,8 @@ CODE = """
 SESSIONS = {sessions}
 stub.stub_start_threads(4)
 calls = []
-outside = sessions = 0
-while sessions < SESSIONS or not any(map(len, calls)):
+outside = sessions = waits = 0
+while sessions < SESSIONS or not waits or not any(map(len, calls)):
     begin = _native.now_ns()
     start(all_calls=sessions % 2 == 0)
     _native.drain_launches()
@@ -23,6 +23,7 @@ while sessions < SESSIONS or not any(map(len, calls)):
         domain = np.frombuffer(found["domain"], np.uint16)
         parts.append(np.column_stack([rows, domain])[~in_progress])
         _native.cupti_graph_nodes()
+        waits += len(_native.cupti_drain()["awaited.row"])
     _native.cupti_stop()
     rows = np.concatenate(parts)
     outside += int(((rows[:, 1] < begin) | (rows[:, 1] > rows[:, 2])).sum())
