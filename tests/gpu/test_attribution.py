@@ -187,10 +187,10 @@ def test_records_beyond_the_limit_are_counted_not_hidden():
 
 
 def test_shown_and_lost_add_up_when_cupti_runs_out_of_buffers(monkeypatch):
-    from epprof_nb.recording.cupti import buffers
+    from epprof_nb.recording.cupti import buffer_limits
 
-    monkeypatch.setattr(buffers, "BUFFER_BYTES", 8192)
-    monkeypatch.setattr(buffers, "BUFFERS", 1)
+    monkeypatch.setattr(buffer_limits, "BUFFER_BYTES", 8192)
+    monkeypatch.setattr(buffer_limits, "BUFFERS", 1)
     with epprof_nb.profile() as prof:
         for _ in range(5000):
             launch("flood", 1)

@@ -14,7 +14,7 @@
 namespace epprof {
 
 // A bounded pool of equal buffers, whose bytes are zero. `configure` sets their size and number,
-// which recording/cupti/buffers.py decides; before it, there are none. The pool reserves its address
+// which recording/cupti/buffer_limits.py decides; before it, there are none. The pool reserves its address
 // space when the first one is requested.
 //
 // CUPTI writes records on the threads that launch, where a page fault takes as long as a launch on

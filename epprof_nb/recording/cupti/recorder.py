@@ -10,7 +10,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recording.cupti import buffers, layouts, loading, nvml, tables
+from epprof_nb.recording.cupti import buffer_limits, layouts, loading, nvml, tables
 from epprof_nb.recording.cupti.clock import CuptiClock
 from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.cupti.other_profilers import (
@@ -312,8 +312,8 @@ class CuptiRecorder(Recorder):
 
     def _limit_records(self) -> None:
         _native.cupti_configure(
-            buffer_bytes=buffers.BUFFER_BYTES,
-            buffers=buffers.BUFFERS,
+            buffer_bytes=buffer_limits.BUFFER_BYTES,
+            buffers=buffer_limits.BUFFERS,
             max_records=self._records_left,
         )
 

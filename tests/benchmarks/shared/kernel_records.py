@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.recording.cupti import buffers, loading, recorder
+from epprof_nb.recording.cupti import loading, recorder
+from epprof_nb.recording.cupti.buffer_limits import BUFFER_BYTES, BUFFERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +23,7 @@ def kernel_records(*others: str, memset: bool = False) -> Iterator[None]:
     does at the first launch.
     """
     loading.load()
-    _native.cupti_configure(
-        buffer_bytes=buffers.BUFFER_BYTES, buffers=buffers.BUFFERS, max_records=5_000_000
-    )
+    _native.cupti_configure(buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=5_000_000)
     names = ("CONCURRENT_KERNEL", *others, *(("MEMSET",) if memset else ()))
     kinds = np.array([recorder._kind(name) for name in names], np.uint32).tobytes()
     _native.cupti_start(kinds=kinds, callbacks=False, all_calls=False, external=False)
