@@ -17,7 +17,7 @@ from epprof_nb.recording.frameworks.framework_ops import (
     TASK,
     kinds_of,
 )
-from epprof_nb.recording.nvtx.framework import nvtx_kinds
+from epprof_nb.recording.nvtx.range_arguments import nvtx_kinds
 from epprof_nb.recording.torch.operator_columns import with_operators
 
 if TYPE_CHECKING:
