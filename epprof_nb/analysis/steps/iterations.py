@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
-from epprof_nb.analysis.steps.by_step import steps
 from epprof_nb.analysis.steps.launch_loops import launch_loop
+from epprof_nb.analysis.steps.optimizer_steps import steps
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
