@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from epprof_nb.profiles import Profile, profile, read_trace
     from epprof_nb.recording.ranges.phases import phase
     from epprof_nb.recording.ranges.ranges import op
-    from epprof_nb.recording.session.steps import step
+    from epprof_nb.recording.session.marked_steps import step
     from epprof_nb.views.comparison import compare
 
 __all__ = [
@@ -56,7 +56,7 @@ _HOMES = {
     "phase": "epprof_nb.recording.ranges.phases",
     "profile": "epprof_nb.profiles",
     "read_trace": "epprof_nb.profiles",
-    "step": "epprof_nb.recording.session.steps",
+    "step": "epprof_nb.recording.session.marked_steps",
     "unload_ipython_extension": "epprof_nb.notebook.extension",
 }
 

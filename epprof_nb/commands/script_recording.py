@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from epprof_nb import _native
 from epprof_nb.profiles import Profile
 from epprof_nb.recording.delays.guarded_experiment import GuardedExperiment
-from epprof_nb.recording.session import session, steps
+from epprof_nb.recording.session import marked_steps, session
 from epprof_nb.recording.session.ops_table import CELL
 from epprof_nb.util.shadowed_modules import own_imports
 from epprof_nb.util.stderr import say
@@ -85,7 +85,7 @@ class ScriptRecording:
 
     def begin(self) -> None:
         """Start with the script, unless a later step is the first one."""
-        steps.on_step(self._on_step)
+        marked_steps.on_step(self._on_step)
         if self._request.steps is None:
             self._start()
             self._op = _native.push(_native.intern(self._main.cell.name), CELL)
@@ -95,7 +95,7 @@ class ScriptRecording:
     def end(self) -> None:
         """Stop recording; the profile is kept in `profile`."""
         with suppress(ValueError):
-            steps.off_step(self._on_step)
+            marked_steps.off_step(self._on_step)
         if self._experiment is not None:
             self._experiment.end(self.error)
         if self.profile is not None:
@@ -143,7 +143,7 @@ class ScriptRecording:
             self._start()
             return
         with suppress(ValueError):
-            steps.off_step(self._on_step)
+            marked_steps.off_step(self._on_step)
 
     def _start(self) -> None:
         cell = self._main.cell

@@ -10,7 +10,7 @@ from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.profiles.analyses import ProfileAnalyses
 from epprof_nb.recording.out_of_memory.recognize_errors import allocation_error
 from epprof_nb.recording.out_of_memory.torch_failures import Watch
-from epprof_nb.recording.session import session, steps
+from epprof_nb.recording.session import marked_steps, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -339,7 +339,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         opened, result, watch = made
         watch.begin()
         opened.open()
-        steps.on_step(opened.mark_step)
+        marked_steps.on_step(opened.mark_step)
         return result
 
     def _exit(
@@ -366,7 +366,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         opened.abort()  # does nothing if it has stopped
         watch.end()
         with suppress(ValueError):  # `_enter` was interrupted, or this was
-            steps.off_step(opened.mark_step)
+            marked_steps.off_step(opened.mark_step)
 
     def __call__(self, *_: object) -> Self:
         """Raise TypeError: this is not a decorator."""

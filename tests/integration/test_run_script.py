@@ -11,7 +11,7 @@ from scripts import RUN, WORK, execute, kernels
 
 import epprof_nb
 from epprof_nb.cli import main
-from epprof_nb.recording.session import steps
+from epprof_nb.recording.session import marked_steps
 
 SHOW = '''"""Title."""
 from __future__ import annotations
@@ -322,7 +322,7 @@ def test_info_of_another_file_is_an_error(tmp_path):
 
 def test_a_step_outside_epprof_run_does_nothing():
     epprof_nb.step()
-    assert not steps._listeners
+    assert not marked_steps._listeners
     start = time.monotonic()
     with epprof_nb.profile() as prof:
         epprof_nb.step()

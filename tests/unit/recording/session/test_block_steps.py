@@ -3,11 +3,11 @@
 import gc
 
 import epprof_nb
-from epprof_nb.recording.session import steps
+from epprof_nb.recording.session import marked_steps
 
 
 def listeners():
-    return sum(reference() is not None for reference in steps._listeners)
+    return sum(reference() is not None for reference in marked_steps._listeners)
 
 
 def block(count):
@@ -60,11 +60,11 @@ def test_all_listeners_hear_a_step_at_which_one_leaves():
 
         def listen(self):
             self.heard += 1
-            steps.off_step(self.listen)
+            marked_steps.off_step(self.listen)
 
     both = Once(), Once()
     for one in both:
-        steps.on_step(one.listen)
+        marked_steps.on_step(one.listen)
     for _ in range(2):
         epprof_nb.step()
         assert [one.heard for one in both] == [1, 1]
