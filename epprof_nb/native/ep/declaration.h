@@ -1,6 +1,7 @@
 // Declarations of kernels, and their entry in a registry.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,11 @@ struct Declaration {
   std::vector<size_t> host_inputs, host_outputs;  // in host memory
   bool is_view = false;  // the output may share the memory of the first input
 };
+
+// Whether the numbers of a declaration's inputs or outputs have one.
+inline bool contains(const std::vector<size_t>& numbers, size_t number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
 
 extern const std::vector<int32_t> kNumericTypes;
 

@@ -15,6 +15,7 @@
 #include "ep/call.h"
 #include "ep/cuda/arena.h"
 #include "ep/cuda/memory.h"
+#include "ep/graphs/capture_checks.h"
 #include "ep/graphs/captured_graph.h"
 #include "ep/graphs/host_memory_pool.h"
 #include "ep/graphs/launch_plans.h"
@@ -52,10 +53,6 @@ struct Instance : KernelImpl {
   LaunchPlans plans;
 };
 
-bool contains(const std::vector<size_t>& numbers, size_t number) {
-  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
-}
-
 // Kernels get declared host values as host memory, and other values as memory that the device can
 // read, which includes pinned memory.
 bool is_on_device(const Value* value, const PythonKernel& kernel, const std::vector<size_t>& on_host,
@@ -64,38 +61,6 @@ bool is_on_device(const Value* value, const PythonKernel& kernel, const std::vec
   if (contains(on_host, index)) return false;
   const MemoryDevice* place = rt.value_memory_device(value);
   return place && rt.memory_device_type(place) == kGpuMemory;
-}
-
-// An output in host memory that depends on device memory: a replay would have to wait for it.
-bool writes_host_data(const Declaration& declaration, const ep_tensor* inputs, size_t count) {
-  if (declaration.host_outputs.empty()) return false;
-  if (declaration.op_type == "Shape" || declaration.op_type == "Size") return false;
-  for (size_t i = 0; i < count; i++) {
-    if (inputs[i].present && !contains(declaration.host_inputs, i)) return true;
-  }
-  return false;
-}
-
-// Reports operations of a call on a CUDA device that cannot be part of a graph, unless Python has.
-void check_capture(GraphRun* run, const CapturedCall& captured, size_t nodes_before) {
-  if (run->violated) return;
-  const CudaGraph& graph = *run->graph->cuda;
-  if (!graph.is_intact()) {
-    report_violation(
-        "makes a call that a capture does not allow, and catches its error. A kernel in a graph "
-        "neither waits for the device nor reads its results on the host: leave that out");
-    return;
-  }
-  const auto &inputs = captured.inputs, &outputs = captured.outputs;
-  bool writes = std::any_of(outputs.begin(), outputs.end(), [&](const CapturedTensor& output) {
-    bool is_view = !inputs.empty() && output.tensor.data == inputs[0].tensor.data;
-    return output.tensor.on_device && output.bytes && !is_view;
-  });
-  if (writes && graph.node_count() == nodes_before) {
-    report_violation(
-        "launches nothing on the session's stream, so a replay would not repeat it. Launch on the "
-        "stream that is current in the kernel, whose address is ctx.stream");
-  }
 }
 
 // Calls the function of a node and adds the call to the graph. Returns false if this is impossible;

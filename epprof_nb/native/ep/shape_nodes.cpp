@@ -42,10 +42,6 @@ bool is_constant(const ValueInfo* value) {
   return constant;
 }
 
-bool contains(const std::vector<size_t>& numbers, size_t number) {
-  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
-}
-
 // The declaration of our kernel for a node; null: none.
 const Declaration* declaration_of(const ep_session_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
