@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from epprof_nb import _native
 from epprof_nb.core.errors import EpprofError
 from epprof_nb.core.stream_threads import stream_thread_name
-from epprof_nb.host._capture import refuse_in_capture
+from epprof_nb.host._capture_checks import refuse_in_capture
 from epprof_nb.host._log import LOG, Activity
 
 if TYPE_CHECKING:
