@@ -12,7 +12,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.python_kernel_log import KERNELS, Replay
-from epprof_nb.ep import cuda, cuda_capture, limits, types
+from epprof_nb.ep import cuda, cuda_capture_checks, limits, types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,7 +102,7 @@ def describe_error(node: Node | None, error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         _interrupted.set()
     if node.device != "host" and _native.ep_is_capturing():
-        cuda_capture.report(error)
+        cuda_capture_checks.report(error)
     where = f"node {node.name!r} ({node.op_type})" if node.name else f"a {node.op_type} node"
     what = "".join(traceback.format_exception_only(error)).strip()
     message = f"The kernel of {where} failed: {what}"
