@@ -16,7 +16,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
 )
 from epprof_nb.analysis.critical_path.idle_threads import MAX_THREADS
-from epprof_nb.analysis.critical_path.what_if import WhatIf
+from epprof_nb.analysis.critical_path.what_if_bounds import BoundedReplay
 from epprof_nb.analysis.experiments.candidates import (
     MIN_SHARE,
     SIDES,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.analysis.critical_path.idle_threads import Idle
-    from epprof_nb.analysis.critical_path.what_if import Target
+    from epprof_nb.analysis.critical_path.what_if_replay import Target
     from epprof_nb.analysis.experiments.candidates import DelayedOp, Side
     from epprof_nb.analysis.experiments.measurements_in_info import Round
 
@@ -148,7 +148,7 @@ class _Replays:
         self._rows = rows_to_delay(index)
         self._ops = {op.name: op for op in ops}
         self._found: dict[Idle, dict[Factor, Slope]] = {}
-        self._replay = WhatIf(index, "both", "launch")
+        self._replay = BoundedReplay(index, "launch")
         self.limit = self._replay.length([], contention=False)[1]
 
     def like(

@@ -9,7 +9,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.critical_path.what_if import WhatIf
+from epprof_nb.analysis.critical_path.what_if_replay import Replay
 from epprof_nb.core.stream_threads import stream_thread_name
 from epprof_nb.data.schema import HOST_SAMPLES
 from tests.helpers import tiny
@@ -346,7 +346,7 @@ def test_a_delay_at_the_end_of_an_op_counts_also_if_a_statement_ends_at_once(row
         op(3, "inner", 20, 90, 2),
         op(4, "return", 30, 90, 3, op_type="line"),
     ]
-    replay = WhatIf(ProfileIndex(profile(ops, info=info(100))), "both", "launch")
+    replay = Replay(ProfileIndex(profile(ops, info=info(100))), "launch")
     added_ns = np.zeros(4, np.int64)
     before = replay.length([], contention=False, added_ns=added_ns)[0]
     added_ns[row] = 7
