@@ -2,10 +2,10 @@
 // module.
 #include "python/recorded_module.h"
 
-#include <string.h>
-
 #include "core/api.h"
+#include "python/cached_calls.h"
 #include "python/greenlet_switches.h"
+#include "python/numbers_of_modules.h"
 #include "torch/api.h"
 
 #ifndef Py_TPFLAGS_METHOD_DESCRIPTOR
@@ -20,80 +20,10 @@ PyAPI_FUNC(PyObject*) PyVectorcall_Call(PyObject*, PyObject*, PyObject*);
 #endif
 #define ARGUMENTS_OFFSET ((size_t)1 << (8 * sizeof(size_t) - 1))  // PY_VECTORCALL_ARGUMENTS_OFFSET
 
-typedef struct {
-  PyObject_HEAD
-  PyObject* (*vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*);
-  PyObject* original;
-  PyObject* known;         // address of a module -> its number
-  PyObject* find;          // module -> the same, or None if its calls are not ops
-  PyObject* compiler;      // the namespace of torch.compiler
-  PyObject* is_compiling;
-  PyObject* next_number;   // None: the engine's own function
-  PyObject* task;          // the same
-  PyObject* begin_model;   // module, args, kwargs -> a function of the result, or None
-  PyObject* plain;         // types of arguments that hold no KV cache
-  PyTypeObject* last_plain;  // one of them
-  PyObject* takes_cache;   // class of a module -> whether it takes a KV cache
-  PyObject* attributes;    // __dict__
-  PyObject* weak_references;
-  int on;
-} Recorded;
-
 static PyTypeObject* method_type;
 static PyObject* flag_name;
 static _Thread_local int in_model;  // in the call of a model with a KV cache, on this thread
 static _Thread_local int depth;     // recorded calls that this thread is in
-static PyObject* on_outermost;      // args, kwargs of each outermost call; NULL for none
-
-// Modules that were called last, by their addresses: a lookup in dictionaries takes as long as the
-// rest of the record. Entries of an earlier generation are void.
-typedef struct {
-  Recorded* recorded;
-  PyObject* module;
-  PyTypeObject* type;  // `module.__class__ = ...` is allowed
-  uint64_t generation;
-  int64_t number;
-  int takes_cache;  // whether the class may take a KV cache
-} Called;
-enum { CALLED = 1024 };
-static Called called[CALLED];
-static uint64_t generation = 1;
-
-static Called* called_at(const PyObject* module) {
-  uintptr_t address = (uintptr_t)module;
-  return &called[(address >> 4 ^ address >> 14) % CALLED];
-}
-
-static Called* find_called(Recorded* self, PyObject* module) {
-  Called* found = called_at(module);
-  int matches = found->module == module && found->recorded == self &&
-                found->type == Py_TYPE(module) && found->generation == generation;
-  return matches ? found : NULL;
-}
-
-// The number of a module; -1 if its calls are not ops, -2 on failure.
-static int64_t look_up(Recorded* self, PyObject* module) {
-  PyObject* key = PyLong_FromVoidPtr(module);
-  if (!key) return -2;
-  PyObject* value = PyDict_GetItemWithError(self->known, key);
-  Py_DECREF(key);
-  if (value) return PyLong_AsLongLong(value);
-  if (PyErr_Occurred()) return -2;
-  value = PyObject_CallFunctionObjArgs(self->find, module, NULL);
-  if (!value) return -2;
-  int64_t number = value == Py_None ? -1 : PyLong_AsLongLong(value);
-  Py_DECREF(value);
-  return number == -1 && PyErr_Occurred() ? -2 : number;
-}
-
-static int64_t number_of(Recorded* self, PyObject* module) {
-  Called* found = find_called(self, module);
-  if (found) return found->number;
-  int64_t number = look_up(self, module);
-  if (number < 0) return number;
-  *called_at(module) = (Called){self, module, Py_TYPE(module), generation, number, 1};
-  return number;
-}
 
 static int64_t call_for_number(PyObject* function) {  // -2 on failure
   PyObject* value = PyObject_CallNoArgs(function);
@@ -139,104 +69,6 @@ static void end_call(Recorded* self, epprof_module_call call) {
   }
   epprof_module_end(call, (uint64_t)number);
   PyErr_Restore(type, value, traceback);
-}
-
-// 0 if a class without a hash raised the error, which is cleared; -1 for others, such as Ctrl-C.
-static int cleared(void) {
-  if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
-  PyErr_Clear();
-  return 0;
-}
-
-// The arguments of a call, as in the vectorcall protocol: the values of the keywords follow the
-// positional ones.
-typedef struct {
-  PyObject* const* values;
-  Py_ssize_t positional;
-  PyObject* keywords;  // a tuple of names, or NULL
-} Arguments;
-
-static Py_ssize_t count_of(const Arguments* given) {
-  return given->positional + (given->keywords ? PyTuple_Size(given->keywords) : 0);
-}
-
-// function(tuple of positional arguments, dictionary of the others or None), after `first`, which
-// may be NULL.
-static PyObject* call_with(PyObject* function, PyObject* first, const Arguments* given) {
-  PyObject* args = PyTuple_New(given->positional);
-  if (!args) return NULL;
-  for (Py_ssize_t i = 0; i < given->positional; i++) {
-    Py_INCREF(given->values[i]);
-    PyTuple_SetItem(args, i, given->values[i]);
-  }
-  Py_ssize_t count = count_of(given);
-  PyObject* kwargs = count > given->positional ? PyDict_New() : Py_NewRef(Py_None);
-  int failed = !kwargs;
-  for (Py_ssize_t i = given->positional; i < count && !failed; i++) {
-    PyObject* name = PyTuple_GetItem(given->keywords, i - given->positional);
-    failed = PyDict_SetItem(kwargs, name, given->values[i]) < 0;
-  }
-  PyObject* result = NULL;
-  if (!failed && first) result = PyObject_CallFunctionObjArgs(function, first, args, kwargs, NULL);
-  if (!failed && !first) result = PyObject_CallFunctionObjArgs(function, args, kwargs, NULL);
-  Py_XDECREF(kwargs);
-  Py_DECREF(args);
-  return result;
-}
-
-// Whether an argument may hold a KV cache; -1 on failure. An unknown class takes one.
-static int may_be_model(Recorded* self, const Arguments* given) {
-  PyObject* module = given->values[0];
-  Called* found = find_called(self, module);
-  if (!found || found->takes_cache) {
-    PyObject* takes = PyDict_GetItemWithError(self->takes_cache, (PyObject*)Py_TYPE(module));
-    if (!takes && PyErr_Occurred()) return cleared();
-    if (takes != Py_False) return 1;
-    found = find_called(self, module);  // the hash of a class may have called other modules
-    if (found) found->takes_cache = 0;
-  }
-  int is_plain = 1;
-  Py_ssize_t count = count_of(given);
-  for (Py_ssize_t i = 1; i < count && is_plain == 1; i++) {
-    PyTypeObject* type = Py_TYPE(given->values[i]);
-    if (type == self->last_plain) continue;
-    is_plain = PySet_Contains(self->plain, (PyObject*)type);
-    if (is_plain == 1) self->last_plain = type;
-  }
-  if (is_plain < 0) is_plain = cleared();
-  return is_plain < 0 ? -1 : !is_plain;
-}
-
-// The function to call with the result of a model with a KV cache; None for other modules.
-static PyObject* begin_model(Recorded* self, const Arguments* given) {
-  int may_be = may_be_model(self, given);
-  if (may_be < 0) return NULL;
-  return may_be ? call_with(self->begin_model, given->values[0], given) : Py_NewRef(Py_None);
-}
-
-// Returns the result, or NULL if the call failed or Ctrl-C arrived.
-static PyObject* end_model(PyObject* self, PyObject* end, PyObject* result) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyObject* done = PyObject_CallFunctionObjArgs(end, result ? result : Py_None, NULL);
-  if (!done && result && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
-    Py_DECREF(result);
-    return NULL;
-  }
-  if (!done) PyErr_WriteUnraisable(self);
-  Py_XDECREF(done);
-  PyErr_Restore(type, value, traceback);
-  return result;
-}
-
-static void tell_outermost(const Arguments* given) {
-  PyObject* function = on_outermost;
-  if (!function) return;
-  Py_INCREF(function);  // it may be replaced during the call
-  PyObject* done = call_with(function, NULL, given);
-  if (!done) PyErr_WriteUnraisable(function);
-  Py_XDECREF(done);
-  Py_DECREF(function);
 }
 
 static PyObject* recorded_call(PyObject* object, PyObject* const* values, size_t count,
@@ -321,7 +153,7 @@ static int recorded_init(PyObject* object, PyObject* args, PyObject* kwargs) {
   self->last_plain = NULL;
   self->vectorcall = recorded_call;
   self->on = 1;
-  generation++;  // another one may have been at this address
+  forget_numbers();  // another one may have been at this address
   return 0;
 }
 
@@ -408,16 +240,8 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-static PyObject* modules_on_outermost(PyObject* Py_UNUSED(m), PyObject* function) {
-  PyObject* old = on_outermost;
-  on_outermost = function == Py_None ? NULL : function;
-  Py_XINCREF(on_outermost);
-  Py_XDECREF(old);
-  Py_RETURN_NONE;
-}
-
 static PyObject* modules_renumbered(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(unused)) {
-  generation++;
+  forget_numbers();
   Py_RETURN_NONE;
 }
 
