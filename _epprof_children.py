@@ -1,6 +1,6 @@
 """Startup hook of Python processes, which `epprof_nb.pth` and `epprof_nb.start` call.
 
-It lets the children of a profiled process record themselves: `recording/children/giving_orders.py`
+It lets the children of a profiled process record themselves: `recording/children/propagation.py`
 gives the order. In every other process it looks at one environment variable and imports nothing.
 """
 

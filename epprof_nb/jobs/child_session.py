@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recording.children.giving_orders import give_order
 from epprof_nb.recording.children.order_to_children import Order
+from epprof_nb.recording.children.propagation import give_order
 from epprof_nb.recording.children.subprocess_orders import is_helper
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.cuda_state import FORKED_AFTER_CUDA, broken_by_fork

@@ -20,7 +20,7 @@ from epprof_nb.jobs.process_part import (
     write_unrecorded,
 )
 from epprof_nb.jobs.running.order_to_listen import order_to_listen
-from epprof_nb.recording.children.giving_orders import is_order_given
+from epprof_nb.recording.children.propagation import is_order_given
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from epprof_nb.jobs.child_session import follow_in_fork
 from epprof_nb.jobs.running.cell_children import CellChildren
 from epprof_nb.jobs.running.descendant_processes import seconds_since_start
 from epprof_nb.jobs.running.private_folder import make_folder
-from epprof_nb.recording.children.giving_orders import give_order, withdraw_order
 from epprof_nb.recording.children.order_to_children import ORDER_FILE, Order
+from epprof_nb.recording.children.propagation import give_order, withdraw_order
 
 if TYPE_CHECKING:
     from pathlib import Path

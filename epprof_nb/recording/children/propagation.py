@@ -1,4 +1,4 @@
-"""Give an order to the children of this process, by environment, `multiprocessing` and forks."""
+"""Propagation of an order to the children: by environment, `multiprocessing` and forks."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ import subprocess
 from multiprocessing import spawn
 
 from epprof_nb.recording.children.forks import forks
-from epprof_nb.recording.children.giving_orders import give_order, withdraw_order
 from epprof_nb.recording.children.order_to_children import VARIABLE
+from epprof_nb.recording.children.propagation import give_order, withdraw_order
 
 
 def prepared():
