@@ -30,7 +30,7 @@ def _follow(
         # The program may have modules with the names of standard ones.
         standard = os.path.dirname(os.__file__)  # noqa: PTH120
         sys.path.sort(key=lambda entry: os.path.normpath(entry) != standard)
-        from epprof_nb.jobs.child_session import follow as follow_order
+        from epprof_nb.jobs.child_start import follow as follow_order
 
         follow_order(order, followed, folder)
     except Exception:  # noqa: BLE001, S110 - the process must run; its parent lists it

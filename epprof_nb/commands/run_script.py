@@ -15,7 +15,7 @@ from epprof_nb.commands.script_errors import explain, keep_as_last, report
 from epprof_nb.commands.script_files import save_files
 from epprof_nb.commands.script_recording import RunRequest, ScriptRecording
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.jobs.child_session import follow_in_fork, stop_waiting
+from epprof_nb.jobs.child_start import follow_in_fork, stop_waiting
 from epprof_nb.recording.children.propagation import give_order
 from epprof_nb.recording.onnxruntime import sessions
 from epprof_nb.recording.out_of_memory.recognize_errors import allocation_error, class_name

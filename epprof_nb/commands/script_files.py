@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.core.errors import EpprofError
 from epprof_nb.jobs import launcher_environment
-from epprof_nb.jobs.child_session import list_unrecorded
+from epprof_nb.jobs.child_start import list_unrecorded
 from epprof_nb.util.format import printable
 from epprof_nb.util.stderr import say
 

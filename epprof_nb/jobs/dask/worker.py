@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.own_thread import ListedThread
-from epprof_nb.jobs.child_session import ChildSession, prepare
+from epprof_nb.jobs.child_session import ChildSession
+from epprof_nb.jobs.child_start import prepare
 from epprof_nb.jobs.dask import limits
 from epprof_nb.jobs.dask.comparison import Comparison
 from epprof_nb.jobs.dask.plugin_presence import make_check

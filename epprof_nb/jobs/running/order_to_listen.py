@@ -9,7 +9,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from epprof_nb.core.options import Options
-from epprof_nb.jobs.child_session import follow_in_fork
+from epprof_nb.jobs.child_start import follow_in_fork
 from epprof_nb.jobs.running.cell_children import CellChildren
 from epprof_nb.jobs.running.descendant_processes import seconds_since_start
 from epprof_nb.jobs.running.private_folder import make_folder
