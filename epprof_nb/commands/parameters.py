@@ -35,7 +35,7 @@ def redacted_parts(redact: str) -> tuple[str, ...]:
     click.BadParameter
         If a part is unknown.
     """
-    from epprof_nb.files.redaction.profile import PARTS, parts_of
+    from epprof_nb.files.redaction.redacted_columns import PARTS, parts_of
 
     names = [part.strip() for part in redact.split(",") if part.strip()]
     if unknown := [name for name in names if name not in (*PARTS, "all")]:

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.files.redaction.profile import Numbers, parts_of, redacted
+from epprof_nb.files.redaction.redacted_columns import Numbers, parts_of, redacted
 from epprof_nb.files.redaction.text_filter import Filter
 from epprof_nb.profiles import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from epprof_nb.files.redaction.profile import Part
+    from epprof_nb.files.redaction.redacted_columns import Part
     from epprof_nb.jobs.process_numbers import Process
 
 _PIDS = re.compile(r"(\bpid |\brank-(?:none|\d+)-)\d+")

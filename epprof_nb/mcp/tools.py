@@ -11,7 +11,7 @@ from epprof_nb.analysis.sql.tables import tables_of
 from epprof_nb.analysis.summary.headline import headline_text
 from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.core.version import package_version
-from epprof_nb.files.redaction.profile import parts_of
+from epprof_nb.files.redaction.redacted_columns import parts_of
 from epprof_nb.util.format import elide, plural, size
 from epprof_nb.views.comparison import compare
 from epprof_nb.views.renderers.png import as_png

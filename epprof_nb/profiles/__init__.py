@@ -171,14 +171,14 @@ class Profile(ProfileAnalyses):
         ----------
         redact
             Parts to remove: ``"source"``, ``"paths"``, ``"hosts"``, ``"shapes"``, several of these,
-            or True for all; see `epprof_nb.files.redaction.profile.redacted`.
+            or True for all; see `epprof_nb.files.redaction.redacted_columns.redacted`.
 
         Raises
         ------
         ValueError
             If a part is unknown.
         """
-        from epprof_nb.files.redaction.profile import redacted
+        from epprof_nb.files.redaction.redacted_columns import redacted
 
         copy = redacted(self, redact)
         return self if copy is self else Profile.from_data(copy)

@@ -34,7 +34,7 @@ def execute(command, folder):
 # Modules of most runs; a fork that has them takes a quarter of the time of a new process.
 IMPORTED = (
     "epprof_nb.cli", "epprof_nb.commands.run_script", "epprof_nb.commands.main_module",
-    "epprof_nb.files.epprof.reading_writing", "epprof_nb.files.redaction.profile",
+    "epprof_nb.files.epprof.reading_writing", "epprof_nb.files.redaction.redacted_columns",
     "epprof_nb.host", "epprof_nb.recording.cupti.recorder", "epprof_nb.recording.host.recorder",
     "epprof_nb.recording.memory.recorder", "epprof_nb.recording.onnxruntime.recorder",
     "epprof_nb.recording.session.framework_recorder",

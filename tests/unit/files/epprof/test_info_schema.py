@@ -11,7 +11,7 @@ from epprof_nb.cli import main
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.epprof.info_schema import check_info
 from epprof_nb.files.epprof.reading_writing import save
-from epprof_nb.files.redaction.profile import redacted
+from epprof_nb.files.redaction.redacted_columns import redacted
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.renderers.html import page_html
 from epprof_nb.views.renderers.text import as_text

@@ -20,7 +20,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import TABLES
 from epprof_nb.data.table import Table
 from epprof_nb.files.epprof import reading_writing as epprof
-from epprof_nb.files.redaction.profile import PARTS, redacted
+from epprof_nb.files.redaction.redacted_columns import PARTS, redacted
 from epprof_nb.files.redaction.text_filter import Filter
 from tests.helpers import tiny
 from tests.helpers.memory_blocks import block, profile_of
