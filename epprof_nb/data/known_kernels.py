@@ -1,4 +1,4 @@
-"""Rules for the names of kernels, with names from recorded profiles as examples.
+"""Rules for the names of known kernels, with names from recorded profiles as examples.
 
 `NAMES` are rules for whole names, of libraries that describe a kernel in its name. `OPERATIONS`
 are rules for the template arguments of generic kernels, which name the operation there. The first
