@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from epprof_nb import _native
-from epprof_nb.recording.clock import Calibration, Probe, same_clock
+from epprof_nb.recording.clock_conversion import Calibration, Probe, same_clock
 
 _foreign_clock: Probe | None = None
 """First reading of the clock, if another profiler has registered its own clock with CUPTI."""

@@ -13,7 +13,7 @@ from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, ACTIVITY_KINDS, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table
-from epprof_nb.recording.clock import CLOCK_SLACK_NS
+from epprof_nb.recording.clock_conversion import CLOCK_SLACK_NS
 from epprof_nb.recording.cupti import layouts
 from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.native_columns import ids, names_of, numbers
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.arrays.types import BoolArray
-    from epprof_nb.recording.clock import Calibration
+    from epprof_nb.recording.clock_conversion import Calibration
 
 _KERNEL, _MEMCPY, _MEMSET, _SYNCHRONIZATION = (
     ACTIVITY_KINDS.index(kind) for kind in ("kernel", "memcpy", "memset", "synchronization")

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.recording.clock import pair_with_epoch
+from epprof_nb.recording.epoch import pair_with_epoch
 from epprof_nb.recording.memory.called_models import CalledModels
 from epprof_nb.recording.memory.earlier_blocks import EarlierBlocks, StorageReferences
 from epprof_nb.recording.memory.history_calls import HISTORY_CALLS, is_recorded

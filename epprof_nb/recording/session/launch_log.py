@@ -11,7 +11,7 @@ import numpy.typing as npt
 from epprof_nb.arrays.ids import IdIndex, contains
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recording.clock import CLOCK_SLACK_NS
+from epprof_nb.recording.clock_conversion import CLOCK_SLACK_NS
 from epprof_nb.recording.native_columns import names_of
 from epprof_nb.recording.recorder import RecordedCalls
 from epprof_nb.recording.session.cell_thread_wait import observe

@@ -18,8 +18,8 @@ from epprof_nb.core.options import Options
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import with_repeats
 from epprof_nb.data.stack_table import with_stack_rows
-from epprof_nb.recording.clock import pair_with_epoch
 from epprof_nb.recording.code_texts import merged_texts
+from epprof_nb.recording.epoch import pair_with_epoch
 from epprof_nb.recording.ranges import range_sources
 from epprof_nb.recording.session import host_load
 from epprof_nb.recording.session.correlate import correlate

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from epprof_nb.recording.clock import Probe, same_clock
+from epprof_nb.recording.clock_conversion import Probe, same_clock
 from epprof_nb.recording.cupti import other_profilers
 from epprof_nb.recording.cupti.other_profilers import (
     TorchProfilerHooks,

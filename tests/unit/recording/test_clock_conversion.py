@@ -1,35 +1,14 @@
 """Conversion between two clocks."""
 
-import time
-from types import SimpleNamespace
-
 import numpy as np
 
-from epprof_nb import _native
-from epprof_nb.recording import clock
-from epprof_nb.recording.clock import Calibration, Probe, pair_with_epoch
+from epprof_nb.recording.clock_conversion import Calibration, Probe
 from epprof_nb.recording.cupti import clock as cupti_clock
 from epprof_nb.recording.cupti.clock import CuptiClock
 
 
 def probe(ours: int, theirs: int, width: int = 400) -> Probe:
     return Probe(ours - width, theirs, ours + width)
-
-
-def test_the_epoch_is_paired_with_the_middle_of_the_fastest_reading(monkeypatch):
-    # Pairs of readings around the epoch's; the thread is suspended in the first and the third.
-    monotonic = iter([0, 9_000_000, 10_000_000, 10_000_400, 11_000_000, 18_000_000,
-                      20_000_000, 20_000_600, 21_000_000, 21_000_800])  # fmt: skip
-    epoch = iter([100, 200, 300, 400, 500])
-    monkeypatch.setattr(clock, "_native", SimpleNamespace(now_ns=lambda: next(monotonic)))
-    monkeypatch.setattr(clock, "time", SimpleNamespace(time_ns=lambda: next(epoch)))
-    assert pair_with_epoch() == (10_000_200, 200)
-
-
-def test_the_epoch_is_paired_with_the_clock_of_the_profile():
-    before, (monotonic, epoch), after = _native.now_ns(), pair_with_epoch(), _native.now_ns()
-    assert before <= monotonic <= after
-    assert time.time_ns() - epoch < 3600 * 10**9
 
 
 def test_a_record_inside_our_readings_proves_the_shared_clock():

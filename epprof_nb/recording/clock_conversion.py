@@ -1,12 +1,9 @@
-"""The profile's clock: CLOCK_MONOTONIC, paired with the epoch and calibrated against CUPTI."""
+"""Conversion of a recorder's times to the clock of profiles, CLOCK_MONOTONIC."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from epprof_nb import _native
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,24 +14,6 @@ CLOCK_SLACK_NS = 100_000
 """Tolerated error of a calibrated clock."""
 _RATE_TOLERANCE = 0.1
 """Bound of the error of a rate that was measured over a short time."""
-
-
-def pair_with_epoch() -> tuple[int, int]:
-    """Read the monotonic clock and the epoch clock at the same moment.
-
-    Returns
-    -------
-    tuple of int
-        Monotonic and epoch time in nanoseconds. The fastest of several readings is used, so the
-        two are less than a microsecond apart unless the machine is overloaded.
-    """
-    best = (1 << 62, 0, 0)
-    for _ in range(5):
-        before = _native.now_ns()
-        epoch = time.time_ns()
-        after = _native.now_ns()
-        best = min(best, (after - before, (before + after) // 2, epoch))
-    return best[1], best[2]
 
 
 @dataclass(frozen=True, slots=True)
