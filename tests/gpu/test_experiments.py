@@ -10,8 +10,8 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.experiments.candidates import Factor, delayed_ops
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.recording.delays.cuda import CudaDelays
+from epprof_nb.recording.delays.delays_at_op_ends import OpEnds
 from epprof_nb.recording.delays.guarded_experiment import GuardedExperiment
-from epprof_nb.recording.delays.op_ends import OpEnds
 from epprof_nb.recording.delays.spins import spin_on_host
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")

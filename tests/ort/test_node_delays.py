@@ -13,9 +13,9 @@ from epprof_nb import _native
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.experiments.candidates import Factor, delayed_ops
 from epprof_nb.core.errors import ExperimentError
+from epprof_nb.recording.delays.delays_at_op_ends import OpEnds
 from epprof_nb.recording.delays.device import HostDelays
 from epprof_nb.recording.delays.experiment import Experiment
-from epprof_nb.recording.delays.op_ends import OpEnds
 from epprof_nb.recording.onnxruntime import sessions
 from tests.helpers.threads import run_all
 from tests.ort import models

@@ -31,7 +31,7 @@ from epprof_nb.analysis.experiments.reasons_not_to_start import (
     without_waits,
 )
 from epprof_nb.core.errors import ExperimentError
-from epprof_nb.recording.delays.op_ends import OpEnds
+from epprof_nb.recording.delays.delays_at_op_ends import OpEnds
 from epprof_nb.recording.delays.spins import spin_on_host
 from epprof_nb.recording.session.host_load import WaitReading, read_waits, waited
 from epprof_nb.util.format import duration, plural

@@ -12,7 +12,7 @@ from epprof_nb.analysis.experiments.design import MAX_DELAYED
 from epprof_nb.analysis.experiments.measurements_in_info import Measured
 from epprof_nb.core.errors import ExperimentError, ProfileFileError
 from epprof_nb.data.schema import HOST_SAMPLES
-from epprof_nb.recording.delays import op_ends
+from epprof_nb.recording.delays import delays_at_op_ends
 from epprof_nb.recording.session.host_load import WaitReading
 from tests.helpers import tiny
 from tests.helpers.simulated.step import LAUNCH, Machine
@@ -285,7 +285,7 @@ def test_the_repeats_are_delayed_as_designed():
 def test_delays_of_code_keep_the_gil_if_it_computes(monkeypatch, computes):
     """The code of the simulated machine takes no time of a processor."""
     if computes:
-        monkeypatch.setattr(op_ends.time, "thread_time_ns", lambda: machine.now)
+        monkeypatch.setattr(delays_at_op_ends.time, "thread_time_ns", lambda: machine.now)
     machine = Machine(scatter=20_000)
     machine.experiment(host_bound)
     assert set(machine.kept_gil[-40:]) == {computes}
@@ -322,7 +322,7 @@ def computing(machine):
 @pytest.mark.parametrize(("share", "computes"), [(0.4, True), (0.2, False)])
 def test_threads_that_compute_at_once_share_the_gil(monkeypatch, share, computes):
     """Each waits for the GIL while the other one has it."""
-    monkeypatch.setattr(op_ends.time, "thread_time_ns", lambda: int(share * machine.now))
+    monkeypatch.setattr(delays_at_op_ends.time, "thread_time_ns", lambda: int(share * machine.now))
     machine = Machine(scatter=20_000)
     prof, _ = machine.experiment(computing)
     rounds = prof.info["experiment"]["rounds"]

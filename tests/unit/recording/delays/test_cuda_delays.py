@@ -17,7 +17,7 @@ from epprof_nb.analysis.experiments.candidates import Factor
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.host.device import HOST_DEVICE_ID
 from epprof_nb.recording.delays.cuda import CudaDelays
-from epprof_nb.recording.delays.op_ends import OpEnds
+from epprof_nb.recording.delays.delays_at_op_ends import OpEnds
 from epprof_nb.recording.delays.spins import spin_on_host
 
 KERNEL, PER_THREAD, CONFIG, GRAPH = 308, 309, 310, 311

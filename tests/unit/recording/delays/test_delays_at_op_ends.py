@@ -13,8 +13,8 @@ from epprof_nb import _native, host
 from epprof_nb.analysis.experiments.candidates import Factor
 from epprof_nb.host._queue import Queue
 from epprof_nb.recording.delays import spins
+from epprof_nb.recording.delays.delays_at_op_ends import OpEnds
 from epprof_nb.recording.delays.device import HostDelays
-from epprof_nb.recording.delays.op_ends import OpEnds
 from epprof_nb.recording.delays.spins import spin_on_host
 
 US = 1_000
