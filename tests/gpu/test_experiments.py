@@ -7,7 +7,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.experiments.candidates import Factor, delayed_ops
+from epprof_nb.analysis.experiments.ops_to_delay import Factor, delayed_ops
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.recording.delays.cuda import CudaDelays
 from epprof_nb.recording.delays.delays_at_op_ends import OpEnds

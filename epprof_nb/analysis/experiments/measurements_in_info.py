@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.experiments.candidates import SIDES, Factor
+from epprof_nb.analysis.experiments.ops_to_delay import SIDES, Factor
 from epprof_nb.analysis.experiments.slopes import slopes
 
 if TYPE_CHECKING:

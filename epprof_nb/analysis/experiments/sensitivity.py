@@ -17,15 +17,15 @@ from epprof_nb.analysis.base.result_table import (
 )
 from epprof_nb.analysis.critical_path.idle_threads import MAX_THREADS
 from epprof_nb.analysis.critical_path.what_if_bounds import BoundedReplay
-from epprof_nb.analysis.experiments.candidates import (
+from epprof_nb.analysis.experiments.design import MAX_WIDTH
+from epprof_nb.analysis.experiments.measurements_in_info import Measured
+from epprof_nb.analysis.experiments.ops_to_delay import (
     MIN_SHARE,
     SIDES,
     Factor,
     delayed_ops,
     rows_to_delay,
 )
-from epprof_nb.analysis.experiments.design import MAX_WIDTH
-from epprof_nb.analysis.experiments.measurements_in_info import Measured
 from epprof_nb.analysis.experiments.reasons_not_to_start import scatter_of, unusual
 from epprof_nb.analysis.experiments.slopes import NO_SLOPE, Slope
 from epprof_nb.arrays.types import MISSING
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.result_table import Column
     from epprof_nb.analysis.critical_path.idle_threads import Idle
     from epprof_nb.analysis.critical_path.what_if_replay import Target
-    from epprof_nb.analysis.experiments.candidates import DelayedOp, Side
     from epprof_nb.analysis.experiments.measurements_in_info import Round
+    from epprof_nb.analysis.experiments.ops_to_delay import DelayedOp, Side
 
 _FIXED: Idle = "fixed"
 _HARDLY = 1e-9

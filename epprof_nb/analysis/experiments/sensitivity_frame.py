@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from epprof_nb.analysis.experiments.candidates import SIDES
+from epprof_nb.analysis.experiments.ops_to_delay import SIDES
 from epprof_nb.analysis.experiments.sentences import slope_text
 from epprof_nb.analysis.experiments.slopes import Slope
 from epprof_nb.data.noted_frame import NotedFrame

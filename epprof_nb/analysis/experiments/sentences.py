@@ -6,15 +6,15 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb.analysis.base.devices import device_word
-from epprof_nb.analysis.experiments.candidates import SIDES
 from epprof_nb.analysis.experiments.design import MAX_WIDTH
 from epprof_nb.analysis.experiments.measurements_in_info import Measured
+from epprof_nb.analysis.experiments.ops_to_delay import SIDES
 from epprof_nb.analysis.experiments.sensitivity import sensitivities
 from epprof_nb.util.format import duration, in_backticks, percent, plural
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.experiments.candidates import Side
+    from epprof_nb.analysis.experiments.ops_to_delay import Side
     from epprof_nb.analysis.experiments.sensitivity import Sensitivity
     from epprof_nb.analysis.experiments.slopes import Slope
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb import _native
 from epprof_nb.analysis.base.op_tree import UNNAMED
-from epprof_nb.analysis.experiments.candidates import Factor
+from epprof_nb.analysis.experiments.ops_to_delay import Factor
 from epprof_nb.recording.onnxruntime import sessions
 
 if TYPE_CHECKING:

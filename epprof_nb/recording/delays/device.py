@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from epprof_nb.analysis.experiments.candidates import Streams
+from epprof_nb.analysis.experiments.ops_to_delay import Streams
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host._spins import Spins
 from epprof_nb.host.device import HOST_DEVICE_ID

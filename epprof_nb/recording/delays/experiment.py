@@ -14,7 +14,6 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.experiments.candidates import delayed_ops, delays_nodes, factors_of
 from epprof_nb.analysis.experiments.design import (
     MAX_FACTORS,
     delay_of_factor,
@@ -22,6 +21,7 @@ from epprof_nb.analysis.experiments.design import (
     fold_over,
 )
 from epprof_nb.analysis.experiments.measurements_in_info import Measured, Round
+from epprof_nb.analysis.experiments.ops_to_delay import delayed_ops, delays_nodes, factors_of
 from epprof_nb.analysis.experiments.reasons_not_to_start import (
     check_executions,
     planned,
@@ -39,7 +39,7 @@ from epprof_nb.util.format import duration, plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from epprof_nb.analysis.experiments.candidates import Factor
+    from epprof_nb.analysis.experiments.ops_to_delay import Factor
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.recording.delays.device import DelayDevice

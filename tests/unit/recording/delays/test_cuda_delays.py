@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from tests.ep.fake_cuda.library import FakeDriver
 from tests.helpers.planted import info
 from tests.helpers.tiny import kernel as kernel_row, op as op_row, profile
-from epprof_nb.analysis.experiments.candidates import Factor
+from epprof_nb.analysis.experiments.ops_to_delay import Factor
 from epprof_nb.core.errors import ExperimentError
 from epprof_nb.host.device import HOST_DEVICE_ID
 from epprof_nb.recording.delays.cuda import CudaDelays

@@ -10,7 +10,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native, host
-from epprof_nb.analysis.experiments.candidates import Factor
+from epprof_nb.analysis.experiments.ops_to_delay import Factor
 from epprof_nb.host._queue import Queue
 from epprof_nb.recording.delays import spins
 from epprof_nb.recording.delays.delays_at_op_ends import OpEnds
