@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.recording.ranges.range_args import as_json
+from epprof_nb.recording.ranges.bounded_arguments import as_json
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:

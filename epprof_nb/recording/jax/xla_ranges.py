@@ -17,7 +17,7 @@ from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.recording.jax.hlo_lines import HloLines
-from epprof_nb.recording.ranges.range_args import as_json
+from epprof_nb.recording.ranges.bounded_arguments import as_json
 from epprof_nb.recording.ranges.range_sources import shown_file
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.recording.ranges import range_args, range_sources, suspension
+from epprof_nb.recording.ranges import bounded_arguments, range_sources, suspension
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -131,4 +131,4 @@ def _async_generator(
 
 _native.set_decorator(wrap_function)
 _native.set_suspender(suspension.track_frame)
-_native.set_args_formatter(range_args.as_json)
+_native.set_args_formatter(bounded_arguments.as_json)

@@ -17,7 +17,7 @@ from epprof_nb import _native
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Table
-from epprof_nb.recording.ranges.range_args import as_json
+from epprof_nb.recording.ranges.bounded_arguments import as_json
 from epprof_nb.recording.recorder import RecordedGraphs, captured_nodes
 
 _MODULE = "torch.cuda._graph_annotations"

@@ -12,7 +12,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.recording.ranges.range_args import TEXT_LIMIT, as_json
+from epprof_nb.recording.ranges.bounded_arguments import TEXT_LIMIT, as_json
 from tests.helpers.recorded_ops import drained, recording
 
 
