@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from epprof_nb.jobs.loading import load
     from epprof_nb.notebook.extension import load_ipython_extension, unload_ipython_extension
     from epprof_nb.profiles import Profile, profile, read_trace
-    from epprof_nb.recording.ranges.phases import phase
+    from epprof_nb.recording.ranges.marked_phases import phase
     from epprof_nb.recording.ranges.ranges import op
     from epprof_nb.recording.session.marked_steps import step
     from epprof_nb.views.comparison import compare
@@ -53,7 +53,7 @@ _HOMES = {
     "load": "epprof_nb.jobs.loading",
     "load_ipython_extension": "epprof_nb.notebook.extension",
     "op": "epprof_nb.recording.ranges.ranges",
-    "phase": "epprof_nb.recording.ranges.phases",
+    "phase": "epprof_nb.recording.ranges.marked_phases",
     "profile": "epprof_nb.profiles",
     "read_trace": "epprof_nb.profiles",
     "step": "epprof_nb.recording.session.marked_steps",
