@@ -48,9 +48,13 @@ def build() -> Path:
     """Build the wheel of this checkout and return its path."""
     folder = CACHE / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
+    # ccache takes paths relative to the folder of the build. Beside that of an installation, all
+    # are equal, and nothing is compiled again.
+    build_folder = Path("build", "other_pythons")
+    shutil.rmtree(ROOT / build_folder, ignore_errors=True)
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder,
-         "-C", f"build-dir={folder / 'build'}", ROOT],
+         "-C", f"build-dir={build_folder}", ROOT],
         check=True,
     )  # fmt: skip
     return next(folder.glob("*.whl"))
