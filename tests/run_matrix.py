@@ -114,7 +114,7 @@ def install(releases: Releases, version: str | None) -> Path:
         needed = [name.format(version=version) for name in releases.needed]
         index = os.environ.get("EPPROF_TORCH_INDEX") if releases.package == "torch" else None
         subprocess.run(
-            [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade",
+            [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--no-compile",
              *(["--extra-index-url", index] if index else []), "--target", folder, wanted, *needed],
             check=True,
         )  # fmt: skip
@@ -125,7 +125,8 @@ def install(releases: Releases, version: str | None) -> Path:
 def run(release: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run Python with the release in this folder in place of the installed one."""
     path = os.pathsep.join([str(release), str(ROOT)])
-    changed = {"PYTHONPATH": path, "PYTEST_ADDOPTS": ""}
+    # pip compiled nothing: what is imported is compiled once, and kept.
+    changed = {"PYTHONPATH": path, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": ""}
     return subprocess.run(
         [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False,
         env={**os.environ, **changed},

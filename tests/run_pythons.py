@@ -66,8 +66,8 @@ def install(wheel: Path, python: str, version: str) -> Path:
     subprocess.run([python, "-m", "venv", "--clear", "--without-pip", folder], check=True)
     made = folder / "bin" / "python"
     subprocess.run(
-        [sys.executable, "-m", "pip", "--python", made, "install", "-q", "--only-binary", ":all:",
-         wheel, *PACKAGES],
+        [sys.executable, "-m", "pip", "--python", made, "install", "-q", "--no-compile",
+         "--only-binary", ":all:", wheel, *PACKAGES],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     # Behind the installed package, which hides the one of the checkout.
@@ -86,7 +86,7 @@ def check(wheel: Path, version: str) -> tuple[str, str]:
     except subprocess.CalledProcessError as error:
         errors = [line for line in (error.stderr or "").splitlines() if line.startswith("ERROR")]
         return f"SKIPPED, it could not be installed: {errors[0] if errors else error}", ""
-    changed = {"PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONSAFEPATH": "1"}
+    changed = {"PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "", "PYTHONSAFEPATH": "1"}
     done = subprocess.run(
         [made, "-m", *PYTEST, "--import-mode=append", *TESTS],
         cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **changed},
