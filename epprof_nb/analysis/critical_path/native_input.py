@@ -79,6 +79,11 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _NONE = np.empty(0, np.int64)
+_NO_CHANGE, _NO_FACTORS = np.empty(0, np.uint8), np.empty(0, np.float64)
+_NOT_REMOVED = np.empty(0, np.bool_)
+_NOTHING_REMOVED: Columns = (
+    _NOT_REMOVED, _NOT_REMOVED, *[_NONE] * 2, *[np.empty(0, np.int32)] * 3,
+)  # fmt: skip
 VARIANTS = 8
 """Number of variants that the core computes at once."""
 _FREE: npt.NDArray[np.float64] = np.repeat(
@@ -120,7 +125,7 @@ class CriticalPathInput:
         lane, self._contexts, streams = lanes_of(index, call, start)
         is_work = np.where(index.is_device_work, lane, np.int32(MISSING))
         events = EventMarks(index, lane, streams)
-        self._activities = (
+        self._activities: Columns = (
             start, end, _NONE, _NONE, is_work, call, self.activity_op, events.mark_of_activity,
             row_order(start),
         )  # fmt: skip
@@ -211,38 +216,27 @@ class CriticalPathInput:
 
         What waits for other work still does: the path is at least as long as what is left.
         """
-        start, end, thread, op, lane, wait, *_ = self._calls
-        free_op, more = len(self._ops[0]), len(removed.start)
-        op = op.copy()
-        op[removed.calls] = free_op
-        # A call of a free op makes the time of the host free that it covers.
-        start = np.append(start, np.clip(removed.start, self._start, MAX_NS))
-        end = np.append(end, np.clip(removed.end, self._start, MAX_NS))
-        calls = _ordered_calls(
-            start, np.maximum(start, end), np.append(thread, self._numbers(removed.thread)),
-            np.append(op, np.full(more, free_op, np.int32)),
-            np.append(lane, np.zeros(more, np.int32)),
-            np.append(wait, np.full(more, NO_WAIT, np.uint8)),
-        )  # fmt: skip
-        # The free op is open on no thread.
-        ops = self._with_ops(1)
-        activities = self._without(removed, free_op)
-        free = np.zeros(free_op + 2, np.uint8)
-        free[free_op] = 1
-        found = self._compute(free, _FREE[..., :1], changed=(ops, calls, activities))
+        of_calls = np.zeros(len(self._calls[0]), np.bool_)
+        of_calls[removed.calls] = True
+        of_activities: BoolArray = _NOT_REMOVED
+        activities = self._activities
+        if len(removed.remains):
+            start, end, _, *more = self._activities
+            length = end - start
+            rows = removed.activities
+            length[rows] = (length[rows] * removed.remains).astype(np.int64)
+            activities = (start, end, length, *more)
+        else:
+            of_activities = np.zeros(len(self.activity_op), np.bool_)
+            of_activities[removed.activities] = True
+        start = np.clip(removed.start, self._start, MAX_NS)
+        end = np.maximum(start, np.clip(removed.end, self._start, MAX_NS))
+        left_out = (start, end, self._numbers(removed.thread), row_order(start), row_order(end))
+        found = self._compute(
+            changed=(self._ops, self._calls, activities),
+            removed=(of_calls, of_activities, *left_out),
+        )
         return int(np.frombuffer(found["length_ns"], np.int64)[0])
-
-    def _without(self, removed: Removed, free_op: int) -> Columns:
-        """Return the columns of the activities without what is removed of them."""
-        start, end, _, freed, lane, call, op, *more = self._activities
-        rows = removed.activities
-        if not len(removed.remains):
-            op = op.copy()
-            op[rows] = free_op
-            return start, end, _NONE, freed, lane, call, op, *more
-        length = end - start
-        length[rows] = (length[rows] * removed.remains).astype(np.int64)
-        return start, end, length, freed, lane, call, op, *more
 
     @cached_property
     def idle_kinds(self) -> list[Idle]:
@@ -383,25 +377,21 @@ class CriticalPathInput:
             ``step`` (uint8, see `epprof_nb.analysis.critical_path.chain.STEPS`), ``row`` (int32,
             of the op, the API call or the activity), ``start_ns`` and ``end_ns`` (int64).
         """
-        return _rows(self._compute(self._no_change, _FREE[..., :1], rows=True))
+        return _rows(self._compute(rows=True))
 
     def length(self) -> int:
         """Return the length of the path, ns."""
-        found = self._compute(self._no_change, _FREE[..., :1])
-        return int(np.frombuffer(found["length_ns"], np.int64)[0])
-
-    @property
-    def _no_change(self) -> npt.NDArray[np.uint8]:
-        return np.zeros(len(self._ops[0]) + 1, np.uint8)
+        return int(np.frombuffer(self._compute()["length_ns"], np.int64)[0])
 
     def _compute(
         self,
-        change: npt.NDArray[np.uint8],
-        factors: npt.NDArray[np.float64],
+        change: npt.NDArray[np.uint8] = _NO_CHANGE,
+        factors: npt.NDArray[np.float64] = _NO_FACTORS,
         *,
         variants: int = 1,
         rows: bool = False,
         changed: tuple[Columns, ...] = (),
+        removed: Columns = _NOTHING_REMOVED,
         follow_home: bool = True,
     ) -> dict[str, memoryview]:
         parts: tuple[Columns, ...] = changed or (self._ops, self._calls, self._activities)
@@ -412,7 +402,7 @@ class CriticalPathInput:
             self._own_until,
         )
         return _native.critical_path(
-            tuple(map(np.ascontiguousarray, (*columns, change, factors))),
+            tuple(map(np.ascontiguousarray, (*columns, change, factors, *removed))),
             threads=self._threads,
             home=self._home,
             start_ns=self._start,

@@ -158,7 +158,13 @@ typedef struct {
   const int64_t *thread_own_until;  // until then, a thread takes the time after its first op
   const uint8_t *change;  // per op, then for no op: a row of `factors`
   // Factors of durations: one row per change, of EPPROF_FACTORS times `variants` values.
-  const double* factors;
+  const double* factors;  // null: 1 each
+  // Work that does not exist: it takes no time, and such calls wait for nothing. Null: all exists.
+  const uint8_t *call_removed, *activity_removed;
+  // Time that threads do not take, as if they spent it in removed calls that start after others.
+  size_t left_out;
+  const int64_t *left_out_start, *left_out_end;
+  const int32_t *left_out_thread, *left_out_start_order, *left_out_end_order;
   int64_t start, end, latency;
   int32_t home;  // the thread that starts the others
   int follow_home;  // an op of another thread, unless it takes the time before it, begins when

@@ -43,11 +43,18 @@ struct Source {
   int64_t time = kNoMore;
 };
 
-template <size_t K>
+// Without factors, all work takes the time that it took, unless it is removed. Time that is left out
+// has numbers of calls behind those of `in`.
+template <size_t K, bool HasFactors>
 class Sweep {
  public:
   Sweep(const epprof_path_input& in, bool keep_path)
-      : in_(in), path_(in, keep_path), threads_(in.threads), lanes_(in), call_distance_(in.calls) {
+      : in_(in),
+        keep_path_(keep_path),
+        path_(in, keep_path),
+        threads_(in.threads),
+        lanes_(in),
+        call_distance_(in.calls) {
     for (Thread& thread : threads_) thread.time = in.start;
     for (size_t call = 0; call < in.calls; call++) {
       if (in.call_wait[call] == EPPROF_WAIT_OP) awaited_.try_emplace(in.call_lane[call]);
@@ -56,13 +63,15 @@ class Sweep {
 
   void run() {
     // At equal times, ends come first. A call has started before it ends.
-    enum { kCallEnd, kOpEnd, kOp, kWait, kCall, kActivity, kSources };
+    enum { kCallEnd, kLeftOutEnd, kOpEnd, kOp, kWait, kCall, kLeftOut, kActivity, kSources };
     Source sources[kSources] = {
         {in_.call_end, in_.call_end_order, in_.calls},
+        {in_.left_out_end, in_.left_out_end_order, in_.left_out},
         {in_.op_end, in_.op_end_order, in_.ops},
         {in_.op_start, in_.op_start_order, in_.ops},
         {in_.wait_time, nullptr, in_.waits},
         {in_.call_start, in_.call_start_order, in_.calls},
+        {in_.left_out_start, in_.left_out_start_order, in_.left_out},
         {in_.activity_start, in_.activity_order, in_.activities},
     };
     for (;;) {
@@ -74,6 +83,7 @@ class Sweep {
       size_t row = sources[next].take();
       switch (next) {
         case kCallEnd: end_call(row); break;
+        case kLeftOutEnd: end_left_out(row); break;
         case kOpEnd: end_op(row); break;
         case kOp: start_op(row); break;
         case kWait:
@@ -81,6 +91,7 @@ class Sweep {
                           in_.wait_mark[row]);
           break;
         case kCall: start_call(row); break;
+        case kLeftOut: start_left_out(row); break;
         default: start_activity(row);
       }
     }
@@ -111,11 +122,25 @@ class Sweep {
     if (in_.activity_length) return in_.activity_length[a];
     return std::max<int64_t>(in_.activity_end[a] - in_.activity_start[a], 0);
   }
+  bool is_removed(size_t call) const {
+    return call >= in_.calls || (in_.call_removed && in_.call_removed[call]);
+  }
+  bool is_home(size_t number) const { return static_cast<int32_t>(number) == in_.home; }
   const double* factors_of(int32_t op, int what) const {
+    static constexpr std::array<double, K> kOnes = [] {
+      std::array<double, K> ones{};
+      for (double& one : ones) one = 1;
+      return ones;
+    }();
+    if constexpr (!HasFactors) return kOnes.data();
     size_t change = in_.change[op < 0 ? in_.ops : static_cast<size_t>(op)];
     return in_.factors + (change * EPPROF_FACTORS + static_cast<size_t>(what)) * K;
   }
   void extend(Distances<K>& distance, int64_t length, int32_t op, int what) const {
+    if constexpr (!HasFactors) {
+      for (size_t k = 0; k < K; k++) distance[k] += length;
+      return;
+    }
     const double* factors = factors_of(op, what);
     for (size_t k = 0; k < K; k++) {
       double factor = factors[k];  // mostly 1, which needs no rounding
@@ -133,10 +158,11 @@ class Sweep {
     const Thread& thread = threads_[number];
     if (!thread.calls.empty()) {
       int32_t call = thread.calls.back();
+      if (is_removed(static_cast<size_t>(call))) return {Step::kCall, call, -1, false};
       int32_t op = in_.call_op[call];
       return {Step::kCall, call, op < 0 ? thread.op : op, thread.waiting == 0};
     }
-    bool is_active = thread.op >= 0 || static_cast<int32_t>(number) == in_.home ||
+    bool is_active = thread.op >= 0 || is_home(number) ||
                      (thread.has_begun && thread.time < in_.thread_own_until[number]);
     return {Step::kHost, thread.op, thread.op, is_active};
   }
@@ -147,7 +173,7 @@ class Sweep {
     Doing now = doing(number);
     bool is_idle = thread.calls.empty() && !now.takes_time;
     int64_t until = time;
-    if (thread.op < 0 && thread.calls.empty() && static_cast<int32_t>(number) != in_.home) {
+    if (thread.op < 0 && thread.calls.empty() && !is_home(number)) {
       until = std::min(time, in_.thread_own_until[number]);
     }
     int64_t length = now.takes_time ? until - thread.time : 0;
@@ -174,9 +200,17 @@ class Sweep {
     return distance;
   }
 
+  // Whether it changes no length in which op, or which call that takes time, a thread is.
+  bool is_alike(size_t number) const { return !HasFactors && !keep_path_ && is_home(number); }
+  void skip_to(int64_t time) { home_until_ = std::max(home_until_, time); }
+
   void start_op(size_t op) {
     int32_t number = in_.op_thread[op];
     if (number < 0) return;
+    if (is_alike(static_cast<size_t>(number)) && awaited_.empty()) {
+      skip_to(in_.op_start[op]);
+      return;
+    }
     advance(static_cast<size_t>(number), in_.op_start[op]);
     threads_[static_cast<size_t>(number)].op = static_cast<int32_t>(op);
     threads_[static_cast<size_t>(number)].has_begun = true;
@@ -189,6 +223,10 @@ class Sweep {
   void end_op(size_t op) {
     int32_t number = in_.op_thread[op];
     if (number < 0) return;
+    if (is_alike(static_cast<size_t>(number)) && !in_.op_added) {
+      skip_to(in_.op_end[op]);
+      return;
+    }
     Thread& thread = threads_[static_cast<size_t>(number)];
     bool is_innermost = thread.op == static_cast<int32_t>(op);
     int64_t added = in_.op_added ? in_.op_added[op] : 0;
@@ -211,31 +249,57 @@ class Sweep {
   }
 
   void start_call(size_t call) {
-    int32_t number = in_.call_thread[call];
-    Thread& thread = threads_[static_cast<size_t>(number)];
-    advance(static_cast<size_t>(number), in_.call_start[call]);
+    size_t number = static_cast<size_t>(in_.call_thread[call]);
+    Thread& thread = threads_[number];
+    advance(number, in_.call_start[call]);
     call_distance_[call] = thread.distance;
     path_.set_call(call, thread.point);
+    bool waits = in_.call_wait[call] != EPPROF_NO_WAIT;
+    if (is_alike(number) && !waits && thread.calls.empty() && !is_removed(call)) {
+      skip_to(in_.call_end[call]);
+      return;
+    }
     thread.calls.push_back(static_cast<int32_t>(call));
-    thread.waiting += in_.call_wait[call] != EPPROF_NO_WAIT;
+    thread.waiting += waits;
     if (in_.call_end[call] <= in_.call_start[call]) close_call(call);
   }
 
   void end_call(size_t call) {
+    if (threads_[static_cast<size_t>(in_.call_thread[call])].calls.empty()) return;
     if (in_.call_end[call] > in_.call_start[call]) close_call(call);
+  }
+
+  void start_left_out(size_t row) {
+    size_t number = static_cast<size_t>(in_.left_out_thread[row]);
+    advance(number, in_.left_out_start[row]);
+    threads_[number].calls.push_back(static_cast<int32_t>(in_.calls + row));
+    if (in_.left_out_end[row] <= in_.left_out_start[row]) end_left_out(row);
+  }
+
+  void end_left_out(size_t row) {
+    size_t number = static_cast<size_t>(in_.left_out_thread[row]);
+    close(number, static_cast<int32_t>(in_.calls + row), in_.left_out_end[row]);
+  }
+
+  // Move a thread on to the end of a call. Returns false if the call is not open.
+  bool close(size_t number, int32_t call, int64_t end) {
+    std::vector<int32_t>& calls = threads_[number].calls;
+    auto open = std::find(calls.rbegin(), calls.rend(), call);
+    if (open == calls.rend()) return false;
+    advance(number, end);
+    calls.erase(std::next(open).base());
+    return true;
   }
 
   void close_call(size_t call) {
     size_t number = static_cast<size_t>(in_.call_thread[call]);
     Thread& thread = threads_[number];
-    auto open = std::find(thread.calls.rbegin(), thread.calls.rend(), static_cast<int32_t>(call));
-    if (open == thread.calls.rend()) return;
     int64_t start = in_.call_start[call], end = std::max(in_.call_end[call], start);
-    advance(number, end);
-    thread.calls.erase(std::next(open).base());
+    if (!close(number, static_cast<int32_t>(call), end)) return;
     uint8_t wait = in_.call_wait[call];
     if (wait == EPPROF_NO_WAIT) return;
     thread.waiting--;
+    if (is_removed(call)) return;
     if (wait == EPPROF_WAIT_THREAD) {
       join(thread, static_cast<size_t>(in_.call_lane[call]), end);
       return;
@@ -356,9 +420,10 @@ class Sweep {
     From from = From::kStart;
     int32_t from_row = -1;
     int64_t gap = 0;
+    bool exists = !in_.activity_removed || !in_.activity_removed[a];
     auto depend = [&](const Distances<K>& on, int64_t length, From by, int32_t by_row) {
       Distances<K> other = on;
-      extend(other, length, op, EPPROF_DELAY);
+      if (exists) extend(other, length, op, EPPROF_DELAY);
       if (from == From::kStart || other[0] > distance[0]) {
         from = by;
         from_row = by_row;
@@ -388,13 +453,13 @@ class Sweep {
       take_longer(distance, home);
     }
     path_.set_activity(a, from, from_row, gap);
-    extend(distance, length_of(a), op, EPPROF_DEVICE);
+    if (exists) extend(distance, length_of(a), op, EPPROF_DEVICE);
     lanes_.start(number, std::max(in_.activity_end[a], start), static_cast<int32_t>(a), distance);
   }
 
   void finish() {
     size_t home = static_cast<size_t>(in_.home);
-    advance(home, std::max(in_.end, threads_[home].time));
+    advance(home, std::max({in_.end, threads_[home].time, home_until_}));
     longest_ = threads_[home].distance;
     last_point_ = threads_[home].point;
     for (const Thread& thread : threads_) {
@@ -412,18 +477,20 @@ class Sweep {
   }
 
   const epprof_path_input& in_;
+  bool keep_path_;
   PathRows path_;
   std::vector<Thread> threads_;
   Lanes<K> lanes_;
   std::vector<Distances<K>> call_distance_;
   std::unordered_map<int32_t, OpStart> awaited_;
   Distances<K> longest_{};
+  int64_t home_until_ = kNever;  // end of what `home` did that was skipped
   int32_t last_point_ = -1, last_activity_ = -1;
 };
 
-template <size_t K>
+template <size_t K, bool HasFactors>
 void compute(const epprof_path_input& input, bool rows, Columns& out) {
-  Sweep<K> sweep(input, rows);
+  Sweep<K, HasFactors> sweep(input, rows);
   sweep.run();
   const Distances<K>& longest = sweep.longest();
   out.add("length_ns", std::vector<int64_t>(longest.begin(), longest.end()));
@@ -436,10 +503,12 @@ void compute(const epprof_path_input& input, bool rows, Columns& out) {
 epprof_columns* epprof_critical_path(const epprof_path_input* input, int variants, int rows) {
   try {
     auto out = std::make_unique<epprof::Columns>();
-    if (rows || variants == 1) {
-      epprof::compute<1>(*input, rows != 0, *out);
+    if (!rows && variants != 1) {
+      epprof::compute<8, true>(*input, false, *out);
+    } else if (input->factors) {
+      epprof::compute<1, true>(*input, rows != 0, *out);
     } else {
-      epprof::compute<8>(*input, false, *out);
+      epprof::compute<1, false>(*input, rows != 0, *out);
     }
     return out.release();
   } catch (const std::bad_alloc&) {

@@ -3,9 +3,13 @@
 
 #include "analysis/api.h"
 
-enum { kOps = 7, kCalls = 8, kActivities = 9, kWaits = 3, kLanes = 1, kThreads = 1, kChanges = 1, kFactors = 1 };
 enum {
-  kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kThreads + kChanges + kFactors
+  kOps = 7, kCalls = 8, kActivities = 9, kWaits = 3, kLanes = 1, kThreads = 1, kChanges = 1,
+  kFactors = 1, kRemoved = 2, kLeftOut = 5
+};
+enum {
+  kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kThreads + kChanges + kFactors +
+             kRemoved + kLeftOut
 };
 
 // Size of an item, and whether the column may be empty: an order of rows that are in order.
@@ -18,8 +22,10 @@ static const struct {
     {8, 0}, {4, 0}, {4, 0},                                                  // waits
     {4, 0},                                                                  // lanes
     {8, 0},                                                                  // threads
-    {1, 0},                                                                  // changes of ops
-    {8, 0},                                                                  // factors
+    {1, 1},                                                                  // changes of ops
+    {8, 1},                                                                  // factors
+    {1, 1}, {1, 1},                                                          // removed
+    {8, 0}, {8, 0}, {4, 0}, {4, 1}, {4, 1},                                  // left out
 };
 
 // Sets the number of rows of the columns from `first`. Returns -1 if they differ in length.
@@ -38,28 +44,36 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
   size_t threads, changes, factors;
   int calls = kOps, activities = calls + kCalls, waits = activities + kActivities;
   int lanes = waits + kWaits, thread = lanes + kLanes, change = thread + kThreads;
-  int factor = change + kChanges;
+  int factor = change + kChanges, removed = factor + kFactors, left_out = removed + kRemoved;
   if (rows_of(views, 0, kOps, &in->ops) < 0 || rows_of(views, calls, kCalls, &in->calls) < 0 ||
       rows_of(views, activities, kActivities, &in->activities) < 0 ||
       rows_of(views, waits, kWaits, &in->waits) < 0 ||
       rows_of(views, lanes, kLanes, &in->lanes) < 0 ||
       rows_of(views, thread, kThreads, &threads) < 0 ||
       rows_of(views, change, kChanges, &changes) < 0 ||
-      rows_of(views, factor, kFactors, &factors) < 0) {
+      rows_of(views, factor, kFactors, &factors) < 0 ||
+      rows_of(views, left_out, kLeftOut, &in->left_out) < 0) {
+    return -1;
+  }
+  size_t rows_removed[kRemoved] = {in->calls, in->activities};
+  for (int i = 0; i < kRemoved; i++) {
+    size_t length = (size_t)views[removed + i].len;
+    if (!length || length == rows_removed[i]) continue;
+    PyErr_SetString(PyExc_ValueError, "removed rows need one value per row");
     return -1;
   }
   if (threads != in->threads) {
     PyErr_SetString(PyExc_ValueError, "a thread has no row");
     return -1;
   }
-  if (changes != in->ops + 1) {
+  if (changes != (factors ? in->ops + 1 : 0)) {
     PyErr_SetString(PyExc_ValueError, "changes need one value per op and one for no op");
     return -1;
   }
   const uint8_t* rows = views[change].buf;
   size_t last = 0;
   for (size_t i = 0; i < changes; i++) last = rows[i] > last ? rows[i] : last;
-  if (factors < (last + 1) * EPPROF_FACTORS * variants) {
+  if (factors && factors < (last + 1) * EPPROF_FACTORS * variants) {
     PyErr_SetString(PyExc_ValueError, "a change has no factors");
     return -1;
   }
@@ -97,6 +111,13 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
   in->thread_own_until = *at++;
   in->change = *at++;
   in->factors = *at++;
+  in->call_removed = *at++;
+  in->activity_removed = *at++;
+  in->left_out_start = *at++;
+  in->left_out_end = *at++;
+  in->left_out_thread = *at++;
+  in->left_out_start_order = *at++;
+  in->left_out_end_order = *at++;
   return 0;
 }
 
@@ -127,6 +148,10 @@ static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
                       .latency = latency, .follow_home = follow_home,
                       .ends_with_home = ends_with_home};
   if (fill(&in, views, rows || variants == 1 ? 1 : 8) < 0) goto done;
+  if (!in.factors && !rows && variants != 1) {
+    PyErr_SetString(PyExc_ValueError, "variants need factors");
+    goto done;
+  }
   epprof_columns* found;
   Py_BEGIN_ALLOW_THREADS
   found = epprof_critical_path(&in, variants, rows);

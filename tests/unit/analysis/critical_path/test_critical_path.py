@@ -11,6 +11,7 @@ import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.critical_path.chain import CriticalPath
+from epprof_nb.analysis.critical_path.changed_durations import Owners, Removed
 from epprof_nb.analysis.findings.rules.device_work.hidden_work import critical_work
 from epprof_nb.data.table import concat
 from epprof_nb.profiles import Profile
@@ -347,6 +348,12 @@ def test_an_op_that_ends_with_its_child_takes_no_time_after_it():
     ]  # fmt: skip
 
 
+def test_an_op_that_ends_after_the_profile_has_the_same_length_without_steps():
+    prof = profile([op(1, "f", 0, 900, op_type="cell")], info={"wall_ns": 500})
+    path = CriticalPath(ProfileIndex(prof))
+    assert path.length_ns == path.duration_ns.sum() == 900
+
+
 def test_damaged_times_and_trees_give_a_path_within_the_span():
     most = 2**62
     prof = profile(
@@ -367,7 +374,7 @@ def test_unknown_arguments_are_refused(by):
 
 
 def test_the_core_refuses_columns_of_different_length():
-    columns = [np.zeros(2, np.int64)] + [np.zeros(0, np.int32)] * 30
+    columns = [np.zeros(2, np.int64)] + [np.zeros(0, np.int32)] * 37
     options = {"threads": 1, "home": 0, "start_ns": 0, "end_ns": 1, "latency_ns": 1}
     options |= {"variants": 1, "rows": True, "follow_home": True, "ends_with_home": False}
     with pytest.raises(ValueError, match="differ in length"):
@@ -434,6 +441,7 @@ def test_the_path_is_between_the_longest_chain_and_the_wall_time(prof):
     assert path.length_ns <= path.span_ns == 200
     nothing = np.zeros(len(prof.ops) + 1, np.uint8)
     assert (path.input.lengths(nothing) == path.length_ns).all()
+    assert path.length_ns == path.duration_ns.sum()
     # The steps follow each other in time, and every one is within the profile.
     assert (path.start_ns[1:] >= path.end_ns[:-1]).all()
     assert (path.duration_ns > 0).all()
@@ -441,6 +449,23 @@ def test_the_path_is_between_the_longest_chain_and_the_wall_time(prof):
     assert (path.end_ns <= 200).all()
     # The length was found without the steps.
     assert path.length_ns == path.duration_ns.sum()
+
+
+@settings(deadline=None)
+@given(recordings(), st.data())
+def test_removed_work_is_work_of_an_owner_that_takes_no_time(prof, data):
+    path = CriticalPath(ProfileIndex(prof))
+    calls, activities = (
+        np.array(data.draw(st.lists(st.booleans(), min_size=len(of), max_size=len(of))), np.bool_)
+        for of in (prof.api_calls, prof.activities)
+    )
+    of_calls = np.where(calls, len(prof.ops), path.input.call_op).astype(np.int32)
+    of_activities = np.where(activities, len(prof.ops), path.input.activity_op).astype(np.int32)
+    free = np.zeros(len(prof.ops) + len(prof.ops) + 2, np.uint8)
+    free[-2] = 1
+    owners = Owners(of_activities, of_calls, len(prof.ops) + 1)
+    removed = Removed(np.flatnonzero(calls), np.flatnonzero(activities))
+    assert path.input.length_without(removed) == path.input.lengths(free, owners)[0]
 
 
 @settings(deadline=None)
