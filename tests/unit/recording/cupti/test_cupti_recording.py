@@ -310,6 +310,9 @@ from epprof_nb.core.options import Options
 from epprof_nb.recording.cupti import layouts, loading
 from epprof_nb.recording.cupti.recorder import CuptiRecorder
 
+for name, module in list(sys.modules.items()):
+    if name.startswith("epprof_nb.") and hasattr(module, "_native"):
+        module._native = _native  # which sanitizers may have replaced
 version = _native.cupti_load(path, path)
 loading.load = lambda: (SimpleNamespace(path=path, cuda_major=13), version)
 
