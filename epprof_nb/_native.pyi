@@ -288,7 +288,8 @@ def add_statements(parents: bytes, names: bytes, /) -> int:
     Parameters
     ----------
     parents : bytes
-        int32 indices of the enclosing statements within the batch; -1: none.
+        int32 indices of the enclosing statements within the batch; -1: none, -2: it is in the body
+        of a function.
     names : bytes
         uint32 name ids.
     """
@@ -431,8 +432,11 @@ def cost_end(kind: int, begin: int, /) -> None:
 def cost_add(kind: int, begin: int, /) -> None:
     """Add the CPU time of the calling thread since `begin`, for an event that is always timed."""
 
-def take_costs(begins: bool, /) -> list[int]:
-    """Take the sums by kind, ns. `begins`: what follows is another recording."""
+def take_costs(begins: bool, /) -> list[tuple[int, int]]:
+    """Take the sum by kind, ns, and its number of events, of which only a sample was timed.
+
+    `begins`: what follows is another recording.
+    """
 
 # -- Python stacks
 def prepare_stacks(minor: int, /) -> str | None:

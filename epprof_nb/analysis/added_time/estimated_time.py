@@ -17,6 +17,7 @@ from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.processes import has_several
+from epprof_nb.analysis.base.processor_use import load_of
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.recording_costs import BACKWARD, LAUNCHES, MODULES, NAMES, OPS, STATEMENTS
@@ -46,11 +47,9 @@ _WITHOUT_COSTS = frozenset({"cell", "gc", "hlo", "hlo_module"})
 _ELSEWHERE = {STATEMENTS: 0.0, OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
 """Cost of recording elsewhere, as a share of the time that it takes in place: in the interpreter
 and the autograd engine, which call it, in caches that it leaves cold, and at the ends of ops."""
-_STATEMENT_NS, _COLD_STATEMENT_NS = 40, 150
-"""The same of each statement, ns: of short ones, and of those that take long enough for the
-interpreter to find its caches cold."""
-_SHORT_NS, _LONG_NS = 300, 1_000
-"""Mean duration of such statements, ns: at most, and at least. In between, the cost grows."""
+_COLD_NS = {100: 0, 600: 35, 3_000: 60, 30_000: 480}
+"""The same of each statement, ns, by its mean duration: what runs in between evicts the profiler's
+code and data from the caches, before the part that is timed."""
 _MODULE_NS = 600
 """The same of each call of a module, ns."""
 _PASS_NS, _HOOK_NS = 40_000, 2_500
@@ -90,7 +89,8 @@ def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
         added_ns = _saved_on_path(index, of_op)
     else:  # the threads of the host device take the interpreter from the thread of the cell
         of_cell = ops["thread_id"] == index.profile.info.get("thread_id", MISSING)
-        added_ns = round(float(of_op.sum(where=of_cell)))
+        of_others = costs[STATEMENTS].sum(where=~of_cell)  # one thread at a time runs Python
+        added_ns = round(float(of_op.sum(where=of_cell) + of_others))
     if added_ns >= index.profile.wall_ns:
         return None
     parts = {NAMES[kind]: round(float(values.sum())) for kind, values in costs.items()}
@@ -110,16 +110,18 @@ def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:
         events = np.where(known & has_host_time(ops), ops["count"], 0)
         each = _by_type(ops, partial(_untimed_ns, on_host=not used_gpu(index)))
         if kind == STATEMENTS:
-            each = np.rint(_statement_ns(ops, index.tree.parent)).astype(np.int64)
+            each = _cold_ns(index)
         untimed = events * each
     costs: Costs = events * timed_ns * (1 + _ELSEWHERE[kind]) / max(int(events.sum()), 1) + untimed
     return costs
 
 
-def _statement_ns(ops: Table, parent: IntArray) -> Costs:
-    mean = self_host_ns(ops, parent) / np.maximum(ops["count"], 1)
-    costs: Costs = np.interp(mean, [_SHORT_NS, _LONG_NS], [_STATEMENT_NS, _COLD_STATEMENT_NS])
-    return costs
+def _cold_ns(index: ProfileIndex) -> IntArray:
+    ops = index.profile.tables["ops"]
+    mean = self_host_ns(ops, index.tree.parent) / np.maximum(ops["count"], 1)
+    mean *= min(load_of(index.profile.info).get("own_cores", 1.0), 1.0)  # others ran meanwhile
+    cold = np.interp(mean, list(_COLD_NS), list(_COLD_NS.values()))
+    return np.asarray(np.rint(cold), np.int64)
 
 
 def _by_type(ops: Table, value: Callable[[str | None], int]) -> IntArray:

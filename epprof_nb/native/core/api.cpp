@@ -107,6 +107,7 @@ uint32_t epprof_add_statements(const int32_t* parents, const uint32_t* names, si
 }
 
 int epprof_has_statement(uint32_t key) { return statement(key) != nullptr; }
+int epprof_is_in_function(uint32_t key) { return is_in_function(key); }
 void epprof_begin_statement(uint32_t key) { begin_statement(key); }
 void epprof_return_to_statement(uint32_t key) { return_to_statement(key); }
 void epprof_enter_scope(uint32_t key, uint64_t frame) { enter_scope(key, frame); }

@@ -40,6 +40,7 @@ uint64_t epprof_reserve_op_ids(uint64_t count);  // the first of `count` consecu
 uint32_t epprof_depth(void);
 uint32_t epprof_add_statements(const int32_t* parents, const uint32_t* names, size_t count);
 int epprof_has_statement(uint32_t key);
+int epprof_is_in_function(uint32_t key);
 void epprof_begin_statement(uint32_t key);
 void epprof_return_to_statement(uint32_t key);
 void epprof_enter_scope(uint32_t key, uint64_t frame);

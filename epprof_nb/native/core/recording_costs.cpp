@@ -13,7 +13,7 @@ constexpr uint32_t kGap = 32;    // mean number of later events from one that is
 constexpr int64_t kLongestFirst = 300'000, kLongest = 100'000;
 constexpr int64_t kStandsForMore = 1;    // the lowest bit of a begin: also for events not timed
 
-std::atomic<int64_t> sums[EPPROF_COST_KINDS];
+std::atomic<int64_t> sums[EPPROF_COST_KINDS], events[EPPROF_COST_KINDS];
 std::atomic<uint32_t> recording{1};
 
 struct Sampling {
@@ -61,7 +61,9 @@ void epprof_cost_end(int kind, int64_t begin) {
   if (!begin) return;
   bool is_first = !(begin & kStandsForMore);
   int64_t ns = std::min(epprof_now_ns() - begin, is_first ? kLongestFirst : kLongest) - clock_ns();
-  sums[kind].fetch_add(std::max<int64_t>(ns, 0) * (is_first ? 1 : kGap), std::memory_order_relaxed);
+  int64_t count = is_first ? 1 : kGap;
+  sums[kind].fetch_add(std::max<int64_t>(ns, 0) * count, std::memory_order_relaxed);
+  events[kind].fetch_add(count, std::memory_order_relaxed);
 }
 
 void epprof_cost_add(int kind, int64_t begin) {
@@ -69,11 +71,16 @@ void epprof_cost_add(int kind, int64_t begin) {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   sums[kind].fetch_add(int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec - begin,
                        std::memory_order_relaxed);
+  events[kind].fetch_add(1, std::memory_order_relaxed);
 }
 
-void epprof_take_costs(int64_t ns[EPPROF_COST_KINDS], int begins) {
+void epprof_take_costs(int64_t ns[EPPROF_COST_KINDS], int64_t counts[EPPROF_COST_KINDS],
+                       int begins) {
   if (begins) recording++;
-  for (int kind = 0; kind < EPPROF_COST_KINDS; kind++) ns[kind] = sums[kind].exchange(0);
+  for (int kind = 0; kind < EPPROF_COST_KINDS; kind++) {
+    ns[kind] = sums[kind].exchange(0);
+    counts[kind] = events[kind].exchange(0);
+  }
 }
 
 }  // extern "C"

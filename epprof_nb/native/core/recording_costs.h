@@ -11,7 +11,8 @@ extern "C" {
 // With the numbers of core/recording_costs.py.
 enum {
   EPPROF_COST_STATEMENTS, EPPROF_COST_OPS, EPPROF_COST_MODULES, EPPROF_COST_BACKWARD,
-  EPPROF_COST_LAUNCHES, EPPROF_COST_KINDS,
+  EPPROF_COST_LAUNCHES, EPPROF_COST_SUSPENSIONS, EPPROF_COST_INNER_STATEMENTS,
+  EPPROF_COST_FUNCTIONS, EPPROF_COST_KINDS,
 };
 
 // When the profiler's part of an event begins; 0: this one is not timed. The first events of a kind
@@ -23,8 +24,8 @@ int64_t epprof_cost_resume(int64_t begin);
 void epprof_cost_end(int kind, int64_t begin);
 // Adds the CPU time of the calling thread since `begin`, of one event.
 void epprof_cost_add(int kind, int64_t begin);
-// Takes the sums, ns, and begins a recording or continues it.
-void epprof_take_costs(int64_t ns[EPPROF_COST_KINDS], int begins);
+// Takes the sums, ns, and the numbers of events, and begins a recording or continues it.
+void epprof_take_costs(int64_t ns[EPPROF_COST_KINDS], int64_t counts[EPPROF_COST_KINDS], int begins);
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,7 @@ uint32_t add_statements(const int32_t* parents, const uint32_t* names, size_t co
       block = new Statement[kBlock];
       blocks[key / kBlock].store(block, std::memory_order_release);
     }
-    int32_t parent = parents[i] < 0 ? -1 : int32_t(first) + parents[i];
+    int32_t parent = parents[i] < 0 ? parents[i] : int32_t(first) + parents[i];
     block[key % kBlock] = {parent, names[i]};
   }
   used.store(first + uint32_t(count), std::memory_order_release);
@@ -38,6 +38,16 @@ uint32_t add_statements(const int32_t* parents, const uint32_t* names, size_t co
 const Statement* statement(uint32_t key) {
   if (key >= used.load(std::memory_order_acquire)) return nullptr;
   return &blocks[key / kBlock].load(std::memory_order_relaxed)[key % kBlock];
+}
+
+bool is_in_function(uint32_t key) {
+  for (int64_t k = key; k >= 0;) {
+    const Statement* s = statement(uint32_t(k));
+    if (!s) return false;
+    if (s->parent == kInFunction) return true;
+    k = s->parent;
+  }
+  return false;
 }
 
 }  // namespace epprof

@@ -16,8 +16,11 @@ static uint64_t event_frame(PyObject* const* args, Py_ssize_t count) {
 
 static PyObject* change_event_frame(PyObject* const* args, Py_ssize_t count,
                                     void (*change)(uint64_t frame)) {
-  uint64_t frame = epprof_recording_ops() ? event_frame(args, count) : 0;
+  if (!epprof_recording_ops()) Py_RETURN_NONE;
+  int64_t begin = epprof_cost_begin(EPPROF_COST_SUSPENSIONS);
+  uint64_t frame = event_frame(args, count);
   if (frame) change(frame);
+  epprof_cost_end(EPPROF_COST_SUSPENSIONS, begin);
   Py_RETURN_NONE;
 }
 
@@ -76,6 +79,7 @@ static void unset_profile_function(void) {
 static PyObject* on_profile_event(PyObject* Py_UNUSED(m), PyObject* const* args,
                                   Py_ssize_t count) {
   if (count != 3 || !PyUnicode_Check(args[1])) Py_RETURN_NONE;
+  int64_t begin = epprof_cost_begin(EPPROF_COST_SUSPENSIONS);
   uint64_t frame = (uint64_t)(uintptr_t)args[0];
   if (epprof_is_watched(frame)) {
     if (PyUnicode_CompareWithASCIIString(args[1], "call") == 0) {
@@ -90,6 +94,7 @@ static PyObject* on_profile_event(PyObject* Py_UNUSED(m), PyObject* const* args,
     }
   }
   if (!epprof_watched_frames()) unset_profile_function();
+  epprof_cost_end(EPPROF_COST_SUSPENSIONS, begin);
   Py_RETURN_NONE;
 }
 

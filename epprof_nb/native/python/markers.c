@@ -16,7 +16,10 @@ static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
   int64_t begin = epprof_cost_begin(EPPROF_COST_STATEMENTS);
   see_greenlet();
   mark(key);
-  epprof_cost_end(EPPROF_COST_STATEMENTS, begin);
+  if (begin) {
+    int is_inner = epprof_is_in_function(key);
+    epprof_cost_end(is_inner ? EPPROF_COST_INNER_STATEMENTS : EPPROF_COST_STATEMENTS, begin);
+  }
   Py_RETURN_NONE;
 }
 
@@ -33,22 +36,22 @@ static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
 // Opens the scope of statement `key`. `suspendable`: it is suspended with the calling frame.
 static int enter_scope(uint32_t key, int suspendable) {
   uint64_t frame = 0;
-  int64_t begin = epprof_cost_begin(EPPROF_COST_STATEMENTS);
+  int64_t begin = epprof_cost_begin(EPPROF_COST_FUNCTIONS);
   if (suspendable && suspendable_frame(&frame) < 0) return -1;
   see_greenlet();
   epprof_enter_scope(key, frame);
-  epprof_cost_end(EPPROF_COST_STATEMENTS, begin);
+  epprof_cost_end(EPPROF_COST_FUNCTIONS, begin);
   return 0;
 }
 
 // Runs no Python code, so nothing can keep the scope open.
 static int leave_scope(uint32_t key, int suspendable) {
   uint64_t frame = 0;
-  int64_t begin = epprof_cost_begin(EPPROF_COST_STATEMENTS);
+  int64_t begin = epprof_cost_begin(EPPROF_COST_FUNCTIONS);
   if (suspendable && generator_frame(&frame) < 0) return -1;
   see_greenlet();
   epprof_leave_scope(key, frame);
-  epprof_cost_end(EPPROF_COST_STATEMENTS, begin);
+  epprof_cost_end(EPPROF_COST_FUNCTIONS, begin);
   return 0;
 }
 

@@ -41,11 +41,11 @@ static PyObject* cost_resume(PyObject* Py_UNUSED(m), PyObject* begin) {
 }
 
 static PyObject* take_costs(PyObject* Py_UNUSED(m), PyObject* begins) {
-  int64_t ns[EPPROF_COST_KINDS];
-  epprof_take_costs(ns, PyObject_IsTrue(begins));
+  int64_t ns[EPPROF_COST_KINDS], counts[EPPROF_COST_KINDS];
+  epprof_take_costs(ns, counts, PyObject_IsTrue(begins));
   PyObject* list = PyList_New(0);
   for (int i = 0; list && i < EPPROF_COST_KINDS; i++) {
-    PyObject* value = PyLong_FromLongLong(ns[i]);
+    PyObject* value = Py_BuildValue("LL", (long long)ns[i], (long long)counts[i]);
     if (!value || PyList_Append(list, value) < 0) Py_CLEAR(list);
     Py_XDECREF(value);
   }

@@ -126,7 +126,9 @@ class KilledRecording:
         ops["payload_id"] = payload.tobytes()
         numbers = {name.split("/")[1] for name in entries if name.startswith("outputs/")}
         outputs = [_output(entries, f"outputs/{at}/") for at in sorted(numbers, key=int)]
-        costs = [max(int(ns), 0) for ns in json.loads(entries["costs"])]
+        costs = [
+            (max(int(ns), 0), max(int(events), 0)) for ns, events in json.loads(entries["costs"])
+        ]
         return Batch(ops, launches, outputs, int(entries["flushed_ns"]), samples, costs=costs)
 
     def _own_names(self, raw: bytes) -> bytes:

@@ -13,11 +13,12 @@ from epprof_nb.analysis.base.devices import is_gpu
 from epprof_nb.analysis.base.missing_records import missing_launches
 from epprof_nb.analysis.ranks.collective_kinds import CALL
 from epprof_nb.arrays.ids import unique_inverse, unique_values
-from epprof_nb.core.recording_costs import NAMES
+from epprof_nb.core.recording_costs import NAME_OF_KIND
 from epprof_nb.recording.samples import native_sampler
 from epprof_nb.recording.samples.host_samples import sample_counts
 from epprof_nb.recording.session import clock_check
 from epprof_nb.recording.session.graph_notes import notes_on_graphs
+from epprof_nb.recording.session.interpreter_calls import ns_per_event
 from epprof_nb.recording.stacks.availability import why_unavailable
 from epprof_nb.util.machine_id import machine_id
 
@@ -114,8 +115,13 @@ def _host_collectives(ops: Table) -> dict[str, int]:
 
 def _costs(recording: Recording) -> dict[str, int]:
     """Return what recording took of the program's threads, ns, by what was recorded."""
-    sums = map(sum, zip(*(batch.costs for batch in recording.batches), strict=True))
-    return {name: ns for name, ns in zip(NAMES, sums, strict=False) if ns}
+    costs: dict[str, int] = {}
+    for kind, of_batches in enumerate(zip(*(b.costs for b in recording.batches), strict=True)):
+        timed, events = map(sum, zip(*of_batches, strict=True))
+        if events:
+            name = NAME_OF_KIND[kind]
+            costs[name] = costs.get(name, 0) + timed + round(events * ns_per_event(kind))
+    return costs
 
 
 def _stack_facts(recording: Recording, stacks: PythonStacks | None) -> dict[str, Any]:

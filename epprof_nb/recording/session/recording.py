@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.core.recording_costs import NAMES
+from epprof_nb.core.recording_costs import NAME_OF_KIND
 from epprof_nb.data.schema import THREAD_WAITS
 from epprof_nb.data.table import Table
 
@@ -32,7 +32,7 @@ class Batch:
     """Samples of the host's Python code; empty if there are none."""
     waits: Table = field(default_factory=lambda: Table(THREAD_WAITS))
     """Waits of threads for each other."""
-    costs: list[int] = field(default_factory=lambda: [0] * len(NAMES))
+    costs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)] * len(NAME_OF_KIND))
     """Time that recording took of the program's threads, ns, by kind."""
 
 

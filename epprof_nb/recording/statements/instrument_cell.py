@@ -25,6 +25,8 @@ from epprof_nb.recording.statements.instrumentable_functions import (
 )
 from epprof_nb.recording.statements.markers import BACK, BODY, FRAME_BODY, LINE
 from epprof_nb.recording.statements.statement_registry import (
+    IN_FUNCTION,
+    NO_PARENT,
     Cell,
     Statement,
     register,
@@ -62,7 +64,7 @@ def instrument(body: list[ast.stmt], cell: Cell, *, first_line: int = 0) -> list
         The statements with markers.
     """
     instrumenter = _Instrumenter(cell, first_line, compiled_names(body))
-    marked = instrumenter.block(body, parent=-1)
+    marked = instrumenter.block(body, parent=NO_PARENT)
     instrumenter.assign_keys()
     return marked
 
@@ -182,7 +184,10 @@ class _Instrumenter:
             return
         frame = isinstance(node, ast.AsyncFunctionDef) or has_own_yield(node)
         scope = ast.withitem(self.marker(FRAME_BODY if frame else BODY, index, node))
-        node.body = [*docstring, at_position(ast.With([scope], self.block(body, parent=-1)), node)]
+        node.body = [
+            *docstring,
+            at_position(ast.With([scope], self.block(body, parent=IN_FUNCTION)), node),
+        ]
 
     def definitions(self, node: ast.AST) -> None:
         """Mark the methods of a class.
@@ -194,7 +199,7 @@ class _Instrumenter:
             return
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                self.function(child, self.statement(child, -1))
+                self.function(child, self.statement(child, NO_PARENT))
             elif isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
                 self.definitions(child)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 STATEMENT = 1
 """Category of statements in the native core."""
+NO_PARENT, IN_FUNCTION = -1, -2
+"""Parents of statements that no other encloses: of a cell, and of the body of a function."""
 TEXT_LIMIT = 80
 _JOINED_LINES = 8
 
@@ -52,7 +54,8 @@ def register(statements: Sequence[Statement], parents: Sequence[int]) -> int:
     statements
         The statements, in the order of their keys.
     parents
-        Index in `statements` of the enclosing statement in the same body, or -1, for each.
+        For each, the index in `statements` of the enclosing statement in the same body, `NO_PARENT`
+        or `IN_FUNCTION`.
     """
     names = [_native.intern(statement.text) for statement in statements]
     first = _native.add_statements(array("i", parents).tobytes(), array("I", names).tobytes())

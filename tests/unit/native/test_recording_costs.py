@@ -7,7 +7,9 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.core.recording_costs import BACKWARD, NAMES, STATEMENTS
+from epprof_nb.core.recording_costs import BACKWARD, NAME_OF_KIND, STATEMENTS
+
+_NOTHING = [(0, 0)] * len(NAME_OF_KIND)
 
 
 def timed(count):
@@ -34,17 +36,26 @@ def test_a_sum_is_taken_once():
     time.sleep(2e-3)
     assert _native.cost_resume(begin) >= begin + 2_000_000
     _native.cost_end(STATEMENTS, begin)
-    statements, *others = _native.take_costs(False)
+    (statements, events), *others = _native.take_costs(False)
     assert 0 < statements <= 300_000  # in more, the thread would have had no core
-    assert others == [0] * (len(NAMES) - 1)
-    assert not any(_native.take_costs(False))
+    assert events == 1
+    assert others == _NOTHING[1:]
+    assert _native.take_costs(False) == _NOTHING
 
 
 def test_an_event_that_is_not_timed_adds_nothing():
     _native.take_costs(True)
     assert _native.cost_resume(0) == 0
     _native.cost_end(STATEMENTS, 0)
-    assert not any(_native.take_costs(False))
+    assert _native.take_costs(False) == _NOTHING
+
+
+def test_timed_events_stand_for_the_others():
+    _native.take_costs(True)
+    for _ in range(20_000):
+        _native.cost_end(STATEMENTS, _native.cost_begin(STATEMENTS))
+    events = _native.take_costs(False)[STATEMENTS][1]
+    assert events == pytest.approx(20_000, rel=0.2)
 
 
 def test_the_processor_time_of_a_long_event_counts():
@@ -54,11 +65,12 @@ def test_the_processor_time_of_a_long_event_counts():
         pass
     time.sleep(1e-3)
     _native.cost_add(BACKWARD, begin)
-    ns = _native.take_costs(False)[BACKWARD]
+    ns, events = _native.take_costs(False)[BACKWARD]
+    assert events == 1
     assert 2_000_000 <= ns <= time.thread_time_ns() - begin
 
 
-@pytest.mark.parametrize("kind", [len(NAMES), -1])
+@pytest.mark.parametrize("kind", [len(NAME_OF_KIND), -1])
 def test_other_kinds_are_refused(kind):
     with pytest.raises(ValueError, match="no such kind"):
         _native.cost_begin(kind)

@@ -17,9 +17,8 @@ GPU = {"devices": [{"device_id": 0, "name": "GPU", "kind": "gpu"}]}
 def _plain_costs(monkeypatch):
     """Take costs as they were timed, without what recording costs elsewhere."""
     monkeypatch.setattr(module, "_ELSEWHERE", dict.fromkeys(module._ELSEWHERE, 0.0))
-    for name in (
-        "_STATEMENT_NS", "_COLD_STATEMENT_NS", "_MODULE_NS", "_PASS_NS", "_HOOK_NS", "_LAUNCH_NS",
-    ):  # fmt: skip
+    monkeypatch.setattr(module, "_COLD_NS", {0: 0})
+    for name in ("_MODULE_NS", "_PASS_NS", "_HOOK_NS", "_LAUNCH_NS"):
         monkeypatch.setattr(module, name, 0)
 
 
@@ -47,13 +46,21 @@ def test_costs_of_kinds_are_added_elsewhere(monkeypatch):
     assert parts == {"modules": 5_000, "backward": 13_000}
 
 
-@pytest.mark.parametrize(("mean_ns", "each_ns"), [(100, 40), (650, 95), (5_000, 150)])
-def test_statements_cost_more_if_they_are_long(monkeypatch, mean_ns, each_ns):
-    monkeypatch.setattr(module, "_STATEMENT_NS", 40)
-    monkeypatch.setattr(module, "_COLD_STATEMENT_NS", 150)
+@pytest.mark.parametrize(
+    ("mean_ns", "own_cores", "each_ns"),
+    [(100, 1.0, 40), (650, 1.0, 95), (5_000, 1.5, 150), (1_300, 0.5, 95)],
+)
+def test_statements_cost_more_if_much_ran_between_them(monkeypatch, mean_ns, own_cores, each_ns):
+    monkeypatch.setattr(module, "_COLD_NS", {300: 40, 1_000: 150})
     rows = [line(1, 1, 0, 100 * mean_ns, count=100)]
-    found = estimated(rows, wall=1_000_000, statements=3_000)
+    info = {"load": {"own_cores": own_cores}}
+    found = estimated(rows, wall=1_000_000, info=info, statements=3_000)
     assert found.total_ns == 3_000 + 100 * each_ns
+
+
+def test_statements_of_other_threads_take_the_interpreter():
+    ops = [line(1, 1, 0, 90_000, count=50), line(2, 2, 1_000, 80_000, count=50, thread_id=7)]
+    assert estimated(ops, statements=5_000).total_ns == 5_000
 
 
 def launches(kernel_ns):
