@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 
+_LARGE_SHARE, _CERTAIN_PART = 1.0, 0.85
+"""Estimated share from which only the least one is stated, and the part of the estimate that is
+certain enough: as a share of what little the code itself took, the error would be large."""
+
+
 @dataclass(frozen=True, slots=True)
 class AddedTime:
     """Time that profiling added to the wall time.
@@ -36,6 +41,19 @@ class AddedTime:
         """Return it as a share of the unprofiled wall time; None if it is all of the wall time."""
         unprofiled = self.wall_ns - self.total_ns
         return self.total_ns / unprofiled if unprofiled > 0 else None
+
+    @property
+    def is_least(self) -> bool:
+        """Whether it is an estimate that is too large to state more than the least share."""
+        share = self.share()
+        return not self.is_measured and (share is None or share > _LARGE_SHARE)
+
+    def stated_share(self) -> float | None:
+        """Return the share, or if `is_least`, the least one; None if it is all of the wall time."""
+        if not self.is_least:
+            return self.share()
+        least_ns = round(_CERTAIN_PART * self.total_ns)
+        return AddedTime(least_ns, self.wall_ns, self.is_measured).share()
 
     def between(self, start: IntArray, end: IntArray) -> IntArray:
         """Return what was added in intervals (int64 arrays of one length, ns): their share of it.

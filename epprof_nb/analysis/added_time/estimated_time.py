@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _MAX_EVENTS = 200_000
 """Maximum number of ops and API calls: the critical path of more takes long."""
+_MAX_PART = 0.95
+"""Maximum part of the wall time: a larger estimate would leave the code itself no time."""
 _STEPS = 200
 """Number of different factors of host time: the critical path takes at most 255."""
 _OP_TYPES = {
@@ -91,8 +93,7 @@ def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
         of_cell = ops["thread_id"] == index.profile.info.get("thread_id", MISSING)
         of_others = costs[STATEMENTS].sum(where=~of_cell)  # one thread at a time runs Python
         added_ns = round(float(of_op.sum(where=of_cell) + of_others))
-    if added_ns >= index.profile.wall_ns:
-        return None
+    added_ns = min(added_ns, round(_MAX_PART * index.profile.wall_ns))
     parts = {NAMES[kind]: round(float(values.sum())) for kind, values in costs.items()}
     return EstimatedTime(added_ns, {name: ns for name, ns in parts.items() if ns})
 

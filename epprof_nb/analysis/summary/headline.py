@@ -81,8 +81,8 @@ class Headline:
     ``recorded`` is the number of records, without and with the missing ones, ``overhead`` the
     profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time of ONNX
     Runtime's runs; None if unknown. ``added`` is what profiling added, as a share of the unprofiled
-    wall time, and None if unknown; ``is_measured`` is whether warm-ups have shown it, and
-    ``not_added`` why they did not.
+    wall time, and None if unknown; ``is_measured`` is whether warm-ups have shown it, ``not_added``
+    why they did not, and ``is_least`` whether it is only the least that profiling added.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU, and
     ``is_trace`` whether another tool recorded it, perhaps without devices. ``repeats`` are the
     statistics of the repeats, training steps or decode steps; None without any.
@@ -102,6 +102,7 @@ class Headline:
     slowdown: float | None
     added: float | None
     is_measured: bool
+    is_least: bool
     not_added: str
     unattributed: int
     error: str | None
@@ -167,6 +168,7 @@ class Headline:
         parts = []
         if self.added is not None and self.added >= _NOTABLE_ADDED:
             about = "about" if self.is_measured else "an estimated"
+            about = "at least" if self.is_least else about
             parts.append(f"profiling added {about} {self.added:.0%}".replace("%", " %"))
         if self.not_added:
             parts.append(f"profiling added: not measured, {self.not_added}")
@@ -209,7 +211,10 @@ class Headline:
                 else "estimated from what recording took of the program's threads; --warmup and "
                 "--repeat measure it"
             )
-            sentences.append(f"Profiling added {percent(self.added)} to the wall time, {how}.")
+            least = "at least " * self.is_least
+            sentences.append(
+                f"Profiling added {least}{percent(self.added)} to the wall time, {how}."
+            )
         elif self.not_added:
             sentences.append(
                 f"What profiling added to the wall time is not known: {self.not_added}."
@@ -309,8 +314,9 @@ def headline_of(index: ProfileIndex) -> Headline:
         recorded=record_counts(profile.info),
         overhead=_overhead(profile.info, wall),
         slowdown=largest_slowdown(profile.info),
-        added=None if added is None else added.share(),
+        added=None if added is None else added.stated_share(),
         is_measured=added is not None and added.is_measured,
+        is_least=added is not None and added.is_least,
         not_added=reason_without_added_time(profile.info),
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
