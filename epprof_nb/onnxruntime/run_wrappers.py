@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.core.recording_costs import RUNS
 from epprof_nb.onnxruntime import bound_inputs, graph_runs, run_profile_files
 from epprof_nb.recording.onnxruntime import sessions, token_inputs, unprofiled_runs
 
@@ -63,14 +64,18 @@ class _RunMethod:
         """Run a session. Record it during a recording, otherwise time it if that is due."""
         baseline = None if self.returns_early else getattr(session, unprofiled_runs.ATTRIBUTE, None)
         if sessions.recording():
+            cost = _native.cost_begin(RUNS)
             feed = self._inputs(args, kwargs)
             key = unprofiled_runs.input_key(feed, self._name)
+            _native.cost_end(RUNS, cost)
             begin = unprofiled_runs.now()
             result = self._run_recorded(session, args, kwargs, key)
+            cost = _native.cost_resume(cost)
             if baseline is not None:
                 unprofiled_runs.add_call(begin, baseline, key)
             if not self.returns_early:
                 token_inputs.add_call(session, begin, feed)
+            _native.cost_end(RUNS, cost)
             return result
         if sessions.delays_nodes():
             args, kwargs = self._with_profiling(session, args, kwargs)

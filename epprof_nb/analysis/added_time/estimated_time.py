@@ -18,9 +18,11 @@ from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.processes import has_several
 from epprof_nb.analysis.base.processor_use import load_of
+from epprof_nb.analysis.onnx.overhead import call_durations
+from epprof_nb.analysis.onnx.unprofiled_times import runs
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.core.recording_costs import BACKWARD, LAUNCHES, MODULES, NAMES, OPS, STATEMENTS
+from epprof_nb.core.recording_costs import BACKWARD, LAUNCHES, MODULES, NAMES, OPS, RUNS, STATEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,13 +42,13 @@ _MAX_PART = 0.95
 _STEPS = 200
 """Number of different factors of host time: the critical path takes at most 255."""
 _OP_TYPES = {
-    "line": STATEMENTS, "module": MODULES, "recompute": MODULES,
+    "line": STATEMENTS, "module": MODULES, "recompute": MODULES, "run": RUNS,
     "autograd": BACKWARD, "backward": BACKWARD,
 }  # fmt: skip
 """Kinds of ops that are not `OPS`, by type."""
 _WITHOUT_COSTS = frozenset({"cell", "gc", "hlo", "hlo_module"})
 """Types of ops that are written once per profile, or found after it."""
-_ELSEWHERE = {STATEMENTS: 0.0, OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
+_ELSEWHERE = {OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
 """Cost of recording elsewhere, as a share of the time that it takes in place: in the interpreter
 and the autograd engine, which call it, in caches that it leaves cold, and at the ends of ops."""
 _COLD_NS = {100: 0, 600: 35, 3_000: 60, 30_000: 480}
@@ -76,16 +78,19 @@ class EstimatedTime(NamedTuple):
 def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
     """Return an estimate of what profiling added; None if it is not known.
 
-    Frameworks that record for the profiler, such as ONNX Runtime, take time that is not known.
+    Frameworks that record for the profiler take time that is not known. What ONNX Runtime's runs
+    took longer is known without a GPU, if the process has run them unprofiled before.
     """
     sums = index.profile.info.get("recording_costs")
     ops = index.profile.tables["ops"]
     events = len(ops) + len(index.profile.tables["api_calls"])
     if not sums or events > _MAX_EVENTS or has_several(index) or index.cached(lacks_records):
         return None
-    if any(ops.names("category").equals(name).any() for name in ("node", "operator")):
+    of_runs = _of_runs(index)
+    if of_runs is None or ops.names("category").equals("operator").any():
         return None
     costs = {kind: _of_ops(index, kind, sums.get(name, 0)) for kind, name in enumerate(NAMES)}
+    costs[RUNS] += of_runs
     of_op = np.sum([*costs.values()], axis=0)
     if used_gpu(index):
         added_ns = _saved_on_path(index, of_op)
@@ -113,8 +118,29 @@ def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:
         if kind == STATEMENTS:
             each = _cold_ns(index)
         untimed = events * each
-    costs: Costs = events * timed_ns * (1 + _ELSEWHERE[kind]) / max(int(events.sum()), 1) + untimed
+    costs: Costs = events * timed_ns * (1 + _ELSEWHERE.get(kind, 0.0)) / max(int(events.sum()), 1) + untimed
     return costs
+
+
+def _of_runs(index: ProfileIndex) -> Costs | None:
+    """Return how much longer ONNX Runtime's runs took than unprofiled ones, by op; None if unknown.
+
+    Other processes delay some runs, so those that were not recorded took the median of such runs.
+    """
+    ops = index.profile.tables["ops"]
+    added = np.zeros(len(ops))
+    if not ops.names("category").equals("node").any():
+        return added
+    found = index.cached(runs)
+    call, unprofiled = call_durations(ops, found.row)
+    if used_gpu(index) or not len(call) or MISSING in call or MISSING in unprofiled:
+        return None
+    of_run = np.maximum(call - unprofiled, 0).astype(np.float64)
+    for inputs in np.unique(found.inputs[~found.is_recorded]).tolist():
+        chosen = ~found.is_recorded & (found.inputs == inputs)
+        of_run[chosen] = np.median(of_run[chosen])
+    added[found.row] = of_run
+    return added
 
 
 def _cold_ns(index: ProfileIndex) -> IntArray:

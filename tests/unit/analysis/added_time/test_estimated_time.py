@@ -132,3 +132,24 @@ def test_of_a_large_estimate_only_the_least_is_said(cost_ns, stated):
     headline = headline_of(ProfileIndex(profile([line(1, 1, 0, 90_000)], info=info)))
     assert f"profiling added at least {stated}" in headline.line
     assert f"Profiling added at least {stated}" in headline.overhead_note
+
+
+def runs(*times, **more):
+    """A line with runs: each of `times` says how long the call took, and takes unprofiled."""
+    ops, at = [line(1, 1, 0, 90_000)], 0
+    for number, (call_ns, unprofiled_ns) in enumerate(times, 2):
+        nodes = {} if number == 2 else {"nodes": "not recorded"}
+        args = {"call_ns": call_ns, "unprofiled_ns": unprofiled_ns, "shapes": 1, **nodes}
+        kind = {"op_type": "run", "category": "session", "session": 1, "args": args}
+        ops.append(op(number, "run", at, at + call_ns, 1, **(kind | more)))
+        at += call_ns
+    return [*ops, op(99, "MatMul", 10, 80, 2, category="node", op_type="MatMul", session=1)]
+
+
+def test_runs_of_onnx_runtime_took_longer_than_unprofiled_ones():
+    """The first was recorded node by node; of the others, another process delayed one."""
+    times = (5_000, 2_000), (2_500, 2_000), (2_500, 2_000), (40_000, 2_000)
+    found = estimated(runs(*times), statements=1_000)
+    assert found.parts == {"statements": 1_000, "runs": 3_000 + 3 * 500}
+    assert estimated(runs((5_000, None)), statements=1_000) is None
+    assert estimated(runs(*times), [kernel(9, 10)], info=GPU, statements=1_000) is None
