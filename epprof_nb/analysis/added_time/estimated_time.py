@@ -118,7 +118,9 @@ def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:
         if kind == STATEMENTS:
             each = _cold_ns(index)
         untimed = events * each
-    costs: Costs = events * timed_ns * (1 + _ELSEWHERE.get(kind, 0.0)) / max(int(events.sum()), 1) + untimed
+    costs: Costs = (
+        events * timed_ns * (1 + _ELSEWHERE.get(kind, 0.0)) / max(int(events.sum()), 1) + untimed
+    )
     return costs
 
 
@@ -144,8 +146,17 @@ def _of_runs(index: ProfileIndex) -> Costs | None:
 
 
 def _cold_ns(index: ProfileIndex) -> IntArray:
-    ops = index.profile.tables["ops"]
-    mean = self_host_ns(ops, index.tree.parent) / np.maximum(ops["count"], 1)
+    """Return the costs of cold caches at each execution of a statement.
+
+    What ran before it is another execution of its own, or the header of the loop around it.
+    """
+    ops, parent = index.profile.tables["ops"], index.tree.parent
+    own, count = self_host_ns(ops, parent), np.maximum(ops["count"], 1)
+    executions_inside = sum_by_group(parent, count, len(ops))
+    of_header = np.where(
+        parent == MISSING, 0, own[parent] / np.maximum(executions_inside[parent], 1)
+    )
+    mean = own / count + of_header
     mean *= min(load_of(index.profile.info).get("own_cores", 1.0), 1.0)  # others ran meanwhile
     cold = np.interp(mean, list(_COLD_NS), list(_COLD_NS.values()))
     return np.asarray(np.rint(cold), np.int64)

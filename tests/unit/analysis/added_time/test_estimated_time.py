@@ -58,6 +58,12 @@ def test_statements_cost_more_if_much_ran_between_them(monkeypatch, mean_ns, own
     assert found.total_ns == 3_000 + 100 * each_ns
 
 
+def test_what_the_header_of_a_loop_runs_counts_for_its_statements(monkeypatch):
+    monkeypatch.setattr(module, "_COLD_NS", {0: 0, 1_000: 100})
+    rows = [line(1, 1, 0, 90_000), line(2, 2, 0, 30_000, 1, count=100)]
+    assert estimated(rows, statements=3_000).total_ns == 3_000 + 100 * 90 + 100
+
+
 def test_statements_of_other_threads_take_the_interpreter():
     ops = [line(1, 1, 0, 90_000, count=50), line(2, 2, 1_000, 80_000, count=50, thread_id=7)]
     assert estimated(ops, statements=5_000).total_ns == 5_000
