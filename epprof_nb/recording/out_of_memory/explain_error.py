@@ -18,7 +18,7 @@ from epprof_nb.data.out_of_memory import Explanation, FreeMemory, Pool
 from epprof_nb.recording.out_of_memory import torch_failures
 from epprof_nb.recording.out_of_memory.device_arrays import HOST
 from epprof_nb.recording.out_of_memory.hidden_values import hidden_values
-from epprof_nb.recording.out_of_memory.pools import (
+from epprof_nb.recording.out_of_memory.memory_by_library import (
     DeviceMemory,
     device_memory,
     other_pools,
