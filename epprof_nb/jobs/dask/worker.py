@@ -22,7 +22,7 @@ from epprof_nb.core.own_thread import ListedThread
 from epprof_nb.jobs.child_session import ChildSession
 from epprof_nb.jobs.child_start import prepare
 from epprof_nb.jobs.dask import limits
-from epprof_nb.jobs.dask.comparison import Comparison
+from epprof_nb.jobs.dask.clock_comparison import ClockComparison
 from epprof_nb.jobs.dask.plugin_presence import make_check
 from epprof_nb.jobs.dask.pool_processes import PoolProcesses
 from epprof_nb.jobs.dask.tasks_before import RunningTask, note_on, running_tasks
@@ -74,7 +74,7 @@ class _Recording:
         self._session: ChildSession | None = None
         self._pool: PoolProcesses | None = None
         self._own_folder: Path | None = None
-        self.comparison = Comparison(message["echo"], self.order.token)
+        self.comparison = ClockComparison(message["echo"], self.order.token)
 
     def join(self, worker: str) -> str:
         """Begin, if this is the first worker; return why there is no recording."""

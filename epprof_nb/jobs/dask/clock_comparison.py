@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MAX_SAMPLES = 10_000
 
 
-class Comparison:
+class ClockComparison:
     """Comparisons of the clock of this process with the clock of an echo.
 
     Processes that share the clock of the notebook compare nothing.
