@@ -11,7 +11,7 @@ import numpy as np
 from epprof_nb.views.queries.event_order import EventOrder
 from epprof_nb.views.queries.related import locate_event
 from epprof_nb.views.queries.selected_events import SelectedEvents, select_events, select_rows
-from epprof_nb.views.timeline.lod import positions_of
+from epprof_nb.views.timeline.level_of_detail import positions_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ class ActiveSelection:
 
     @cached_property
     def highlighted(self) -> dict[str, IntArray]:
-        """Positions of the highlighted events; see `epprof_nb.views.timeline.lod.positions_of`."""
+        """Positions of the highlighted events, as `level_of_detail.positions_of` describes them."""
         layouts = self._view_model.layout.by_prefix()
         masks = self.selected.highlighted
         return {prefix: positions_of(layouts[prefix].event_rows, masks[prefix]) for prefix in masks}

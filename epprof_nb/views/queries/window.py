@@ -15,7 +15,7 @@ from epprof_nb.data.table import FILL
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.queries.string_table import StringTable
 from epprof_nb.views.timeline.lanes import MAX_ROWS
-from epprof_nb.views.timeline.lod import (
+from epprof_nb.views.timeline.level_of_detail import (
     allocate_bins,
     contains_any,
     rects_in_window,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.views.timeline.lod import Rects
+    from epprof_nb.views.timeline.level_of_detail import Rects
     from epprof_nb.views.view_model import ViewModel
 
 
@@ -87,7 +87,7 @@ def query_window(
         numbers with which the viewer requests the details of an event.
     highlighted, pinned
         Positions of the highlighted events, and of the events not to merge, by prefix (``op``,
-        ``api``, ``act``); see `epprof_nb.views.timeline.lod.positions_of`.
+        ``api``, ``act``); see `epprof_nb.views.timeline.level_of_detail.positions_of`.
     positions
         With details, include the position of each event as ``row``.
 

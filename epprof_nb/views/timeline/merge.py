@@ -2,7 +2,7 @@
 
 Dense time ranges are read from the mip levels and only sparse ones event by event, so a query
 costs O(bins), not O(events). This is the first stage of the level of detail; see
-`epprof_nb.views.timeline.lod`.
+`epprof_nb.views.timeline.level_of_detail`.
 """
 
 from __future__ import annotations

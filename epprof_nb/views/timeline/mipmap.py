@@ -2,7 +2,7 @@
 
 Level 0 is the single events, level 1 blocks of `BLOCK` events, and every further level blocks of
 `FANOUT` blocks of the level below. The window bins read dense time ranges from the coarsest level
-that is fine enough; `epprof_nb.views.timeline.lod` describes the level of detail as a whole.
+that is fine enough; `level_of_detail` beside this file describes the whole.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.arrays.intervals import clip_times
 from epprof_nb.arrays.row_packing import pack_rows
-from epprof_nb.views.timeline import lanes, lod
+from epprof_nb.views.timeline import lanes, level_of_detail
 from epprof_nb.views.timeline.row_builder import build_rows
 from tests.helpers import tiny
 
@@ -66,7 +66,7 @@ def test_rectangles_add_up_to_the_events_of_the_window(found, low, length, bins)
     start = np.array([s for _, s, _ in found], np.int64)
     end = start + np.array([d for _, _, d in found], np.int64)
     event_rows = ordered(code, start, end)
-    rects = lod.rects_in_window(event_rows, low, low + length, np.full(3, bins))
+    rects = level_of_detail.rects_in_window(event_rows, low, low + length, np.full(3, bins))
     clipped = np.maximum(end, start)
     seen = np.zeros(len(found), int)
     for i in range(len(rects.begin)):
@@ -105,7 +105,9 @@ def test_of_the_whole_the_cover_is_the_union_even_where_events_overlap(found):
     start = np.array([s for _, s, _ in found], np.int64)
     end = np.maximum(start + np.array([d for _, _, d in found], np.int64), start)
     event_rows = ordered(code, start, end)
-    rects = lod.rects_in_window(event_rows, -1000, max(end, default=0) + 1, np.full(3, 7))
+    rects = level_of_detail.rects_in_window(
+        event_rows, -1000, max(end, default=0) + 1, np.full(3, 7)
+    )
     for s in range(3):
         mine = np.flatnonzero(np.array(code, int) == s)
         assert rects.members[rects.row_index == s].sum() == len(mine)
@@ -142,8 +144,8 @@ def test_what_is_kept_stays_by_itself_in_a_crowd(found, bins, rows):
     start = np.array([s for _, s, _ in found], np.int64)
     end = start + np.array([d for _, _, d in found], np.int64)
     event_rows = ordered(code, start, end)
-    keep = lod.positions_of(event_rows, np.isin(np.arange(len(found)), list(rows)))
-    rects = lod.rects_in_window(event_rows, 0, 5000, np.full(3, bins), keep=keep)
+    keep = level_of_detail.positions_of(event_rows, np.isin(np.arange(len(found)), list(rows)))
+    rects = level_of_detail.rects_in_window(event_rows, 0, 5000, np.full(3, bins), keep=keep)
     assert rects.members.sum() == len(found)
     assert rects.members[np.isin(rects.event, keep)].tolist() == [1] * len(keep)
 
@@ -159,7 +161,7 @@ def test_many_thousand_events_add_up_as_few_do(overlap, bins):
     code = (np.arange(60_000) >= 40_007).astype(np.uint8)
     event_rows = ordered(code, start, end, 2)
     low, high = int(start[5_000]) + 1, int(start[55_000])
-    rects = lod.rects_in_window(event_rows, low, high, np.full(2, bins))
+    rects = level_of_detail.rects_in_window(event_rows, low, high, np.full(2, bins))
     for i, begin in enumerate(rects.begin.tolist()):
         members = event_rows.order[begin : begin + rects.members[i]]
         length = end[members] - start[members]
@@ -188,7 +190,7 @@ def test_a_long_event_stays_by_itself_among_short_ones():
     end = start + 1
     end[500] = 9000
     event_rows = ordered(np.zeros(len(start)), start, end)
-    rects = lod.rects_in_window(event_rows, 0, 10_000, np.full(3, 10))
+    rects = level_of_detail.rects_in_window(event_rows, 0, 10_000, np.full(3, 10))
     alone = np.flatnonzero(rects.members == 1)
     assert (rects.start[alone], rects.dur[alone]) == ([1000], [8000])
     assert rects.members.sum() == 1001
@@ -199,7 +201,7 @@ def test_a_long_event_stays_by_itself_among_short_ones():
 @pytest.mark.parametrize("most", [10, 1000, 50_000])
 def test_the_number_of_rectangles_is_bounded_whatever_the_number_of_lanes(most):
     counts = np.full(10_000, 500)
-    bins = lod.allocate_bins(counts, np.full(10_000, 1000.0), most)
+    bins = level_of_detail.allocate_bins(counts, np.full(10_000, 1000.0), most)
     assert bins.min() >= 1
     assert np.minimum(counts, 2 * bins).sum() <= max(most, 2 * 10_000)
 
@@ -209,10 +211,10 @@ def test_marked_rows_are_found_at_their_positions():
     code, start = rng.integers(0, 4, 5000), rng.integers(0, 10**6, 5000)
     event_rows = ordered(code, start, start + 5)
     marked = rng.random(5000) < 0.01
-    at = lod.positions_of(event_rows, marked)
+    at = level_of_detail.positions_of(event_rows, marked)
     assert set(event_rows.order[at]) == set(np.flatnonzero(marked & (code < 3)))
-    rects = lod.rects_in_window(event_rows, 0, 10**6, np.full(3, 50))
-    holds = lod.contains_any(rects, at)
+    rects = level_of_detail.rects_in_window(event_rows, 0, 10**6, np.full(3, 50))
+    holds = level_of_detail.contains_any(rects, at)
     for i, holding in enumerate(holds):
         members = event_rows.order[rects.begin[i] : rects.begin[i] + rects.members[i]]
         assert holding == marked[members].any()
@@ -231,7 +233,7 @@ def test_marked_rows_are_found_at_their_positions():
 )
 def test_odd_times_are_drawn(start, end):
     event_rows = ordered([0] * len(start), start, end)
-    rects = lod.rects_in_window(event_rows, -(2**61), 2**61, np.full(3, 100))
+    rects = level_of_detail.rects_in_window(event_rows, -(2**61), 2**61, np.full(3, 100))
     assert rects.members.sum() == len(start)
     assert (rects.dur >= 0).all()
     assert (rects.cover <= rects.dur).all()
