@@ -1,4 +1,4 @@
-"""`compare`, and the comparison of recordings as text, Markdown and HTML."""
+"""`compare` and its result, which notebooks display."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from epprof_nb.files.measured_spreads import load_spread
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.printable import printable
 from epprof_nb.views.queries.stack_changes import stack_changes
-from epprof_nb.views.renderers import comparison as renderers
+from epprof_nb.views.renderers import comparison_output as renderers
 from epprof_nb.views.renderers.flame_graph import FlameGraph, shown_change
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel

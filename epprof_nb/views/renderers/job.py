@@ -1,6 +1,6 @@
 """HTML and text of a job: a notebook's output, and a page.
 
-The picture is in a frame, as in `epprof_nb.views.renderers.comparison`; without frames, scripts and
+The picture is in a frame, as in `comparison_output` beside this file; without frames, scripts and
 styles, the same sentences, an image and the table remain. A page also has a timeline of some ranks.
 """
 

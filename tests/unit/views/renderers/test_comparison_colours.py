@@ -3,7 +3,7 @@
 import re
 
 from epprof_nb.analysis.compare.compare_sides import compare
-from epprof_nb.views.renderers.comparison import as_html
+from epprof_nb.views.renderers.comparison_output import as_html
 from tests.helpers.repeated import repeated
 
 RULE = re.compile(r"([^{}]*)\.epprof-compare \.epprof-(slower|faster)\{color:(#\w{6})")
