@@ -18,7 +18,7 @@ from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.processes import has_several
 from epprof_nb.analysis.base.processor_use import load_of
-from epprof_nb.analysis.onnx.overhead import call_durations
+from epprof_nb.analysis.onnx.profiler_slowdown import call_durations
 from epprof_nb.analysis.onnx.unprofiled_times import runs
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING

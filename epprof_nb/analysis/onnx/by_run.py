@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
-from epprof_nb.analysis.onnx.overhead import (
+from epprof_nb.analysis.onnx.profiler_slowdown import (
     CAPTURED,
     MISMATCHED,
     NOT_RECORDED,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.op_status import has_host_time
-from epprof_nb.analysis.onnx.overhead import (
+from epprof_nb.analysis.onnx.profiler_slowdown import (
     CAPTURED,
     RECORDED,
     call_durations,

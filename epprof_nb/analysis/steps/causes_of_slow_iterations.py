@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.onnx.overhead import (
+from epprof_nb.analysis.onnx.profiler_slowdown import (
     RECORDED,
     call_durations,
     node_events,

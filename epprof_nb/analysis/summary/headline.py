@@ -21,7 +21,7 @@ from epprof_nb.analysis.base.missing_records import (
 from epprof_nb.analysis.base.processes import has_several
 from epprof_nb.analysis.base.wall_time import span_of_device, timed_tables, wall_of
 from epprof_nb.analysis.memory.headline_memory import memory_lines
-from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, largest_slowdown
+from epprof_nb.analysis.onnx.profiler_slowdown import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.analysis.steps.by_phase import decode_statistics
 from epprof_nb.analysis.steps.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.steps.by_step import step_statistics

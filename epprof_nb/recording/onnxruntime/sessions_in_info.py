@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.onnx.fallback import has_accelerator
-from epprof_nb.analysis.onnx.overhead import (
+from epprof_nb.analysis.onnx.profiler_slowdown import (
     NOTABLE_SLOWDOWN,
     by_session,
     runs_by_session,
@@ -44,8 +44,8 @@ def session_info(ops: Table) -> dict[str, Any]:
         ``onnxruntime_providers``: the execution providers of each, likewise;
         ``onnxruntime_selected``: the options ``only`` and ``nodes`` of sessions with Python
         kernels, if set;
-        ``onnxruntime_stretch``: see `epprof_nb.analysis.onnx.overhead.by_session`;
-        ``onnxruntime_runs``: see `epprof_nb.analysis.onnx.overhead.runs_by_session`.
+        ``onnxruntime_stretch``: see `epprof_nb.analysis.onnx.profiler_slowdown.by_session`;
+        ``onnxruntime_runs``: see `epprof_nb.analysis.onnx.profiler_slowdown.runs_by_session`.
     """
     numbers = np.unique(ops["session"][ops["session"] != MISSING]).tolist()
     observed = {str(number): sessions.observed_by_number(number) for number in numbers}

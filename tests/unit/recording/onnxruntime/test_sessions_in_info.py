@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epprof_nb.analysis.onnx.overhead import (
+from epprof_nb.analysis.onnx.profiler_slowdown import (
     by_session,
     largest_slowdown,
     slowdown_of,

@@ -30,7 +30,7 @@ from epprof_nb.analysis.findings.frame_name import frame_name
 from epprof_nb.analysis.findings.host_waits import CALL_REMEDY
 from epprof_nb.analysis.findings.idle_remedy import idle_remedy
 from epprof_nb.analysis.frameworks.training_phases import is_of_type
-from epprof_nb.analysis.onnx.overhead import NOTABLE_SLOWDOWN, slowdown_at
+from epprof_nb.analysis.onnx.profiler_slowdown import NOTABLE_SLOWDOWN, slowdown_at
 from epprof_nb.analysis.utilisation.host_activity import sampled_host
 from epprof_nb.analysis.utilisation.host_idle import held_time_of_host, host_idle
 from epprof_nb.analysis.utilisation.idle_causes import LEAST_HELD_NS, launch_latency, split_by_cause

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE, Finding
-from epprof_nb.analysis.onnx.overhead import slowdown_of
+from epprof_nb.analysis.onnx.profiler_slowdown import slowdown_of
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data import ort_runs
 from epprof_nb.util.format import duration, plural, shorten

@@ -19,7 +19,7 @@ from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import (
     longest_row,
 )
 from epprof_nb.analysis.onnx.fallback import FROM_HOST, NOT_ACCELERATORS, TO_HOST, providers_of
-from epprof_nb.analysis.onnx.overhead import slowdown_of_nodes
+from epprof_nb.analysis.onnx.profiler_slowdown import slowdown_of_nodes
 from epprof_nb.arrays.intervals import covered_before, union_of
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.ort_binding import PROVIDER

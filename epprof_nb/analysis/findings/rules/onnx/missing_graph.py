@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding
-from epprof_nb.analysis.onnx.overhead import slowdown_of
+from epprof_nb.analysis.onnx.profiler_slowdown import slowdown_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, covered_by_group
 from epprof_nb.arrays.types import MISSING

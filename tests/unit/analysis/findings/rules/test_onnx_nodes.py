@@ -7,7 +7,7 @@ import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.ranking import findings
-from epprof_nb.analysis.onnx.overhead import without_profiling
+from epprof_nb.analysis.onnx.profiler_slowdown import without_profiling
 from tests.helpers.tiny import op, profile
 
 INFO = {"wall_ns": 10_000_000, "onnxruntime_sessions": {"7": "m"}, "onnxruntime_stretch": []}
