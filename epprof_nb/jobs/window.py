@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_labels, device_names
-from epprof_nb.analysis.base.threads import thread_label, thread_names
+from epprof_nb.analysis.base.thread_labels import thread_label, thread_names
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.arrays.ids import contains
 from epprof_nb.arrays.types import MISSING

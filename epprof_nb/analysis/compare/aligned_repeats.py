@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_labels
-from epprof_nb.analysis.base.threads import thread_names
+from epprof_nb.analysis.base.thread_labels import thread_names
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds

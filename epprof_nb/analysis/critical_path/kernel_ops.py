@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.threads import thread_names
+from epprof_nb.analysis.base.thread_labels import thread_names
 from epprof_nb.core.stream_threads import is_stream_thread
 
 if TYPE_CHECKING:

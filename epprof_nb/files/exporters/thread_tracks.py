@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.threads import thread_label, thread_names
+from epprof_nb.analysis.base.thread_labels import thread_label, thread_names
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.types import MISSING

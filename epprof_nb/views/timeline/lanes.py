@@ -13,7 +13,7 @@ import numpy.typing as npt
 from epprof_nb.analysis.base.device_work import FIRST_WAIT
 from epprof_nb.analysis.base.devices import device_labels, device_names
 from epprof_nb.analysis.base.processes import processes
-from epprof_nb.analysis.base.threads import thread_label, thread_names
+from epprof_nb.analysis.base.thread_labels import thread_label, thread_names
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.small_codes import SmallCodes

@@ -13,7 +13,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import host
-from epprof_nb.analysis.base.threads import thread_names
+from epprof_nb.analysis.base.thread_labels import thread_names
 from epprof_nb.recording.session import thread_names as names_of_threads
 from epprof_nb.views.view_model import ViewModel
 

@@ -1,4 +1,4 @@
-"""The threads of a profile, by name."""
+"""Names and labels of the threads of a profile."""
 
 from __future__ import annotations
 
