@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical
-from epprof_nb.analysis.ranks.tasks import COLUMNS, NO_TASK, SUMS, task_table, task_times
+from epprof_nb.analysis.ranks.task_totals import COLUMNS, NO_TASK, SUMS, task_table, task_times
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.jobs.by_op import index_in_pieces_of, rank_of_greatest

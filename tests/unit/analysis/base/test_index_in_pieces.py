@@ -9,7 +9,7 @@ from pandas.testing import assert_frame_equal
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.base.index_in_pieces import IndexInPieces, NotInOnePassError
 from epprof_nb.analysis.breakdowns.by_op import op_table
-from epprof_nb.analysis.ranks.tasks import task_table, task_times
+from epprof_nb.analysis.ranks.task_totals import task_table, task_times
 from epprof_nb.data.profile_data import ProfileData
 from tests.helpers.tiny import activity, kernel, op, profile
 

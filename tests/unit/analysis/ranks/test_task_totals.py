@@ -3,7 +3,7 @@
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.ranks.tasks import task_table
+from epprof_nb.analysis.ranks.task_totals import task_table
 from tests.helpers.tiny import kernel, op, profile
 
 
