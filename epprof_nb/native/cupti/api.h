@@ -47,8 +47,8 @@ uint32_t epprof_cupti_flush(int forced);
 int epprof_cupti_first_launch(void);
 // True if CUDA is initialised in this process.
 int epprof_cuda_started(void);
-// Reads the clock of CUPTI's records. out: our clock before, CUPTI's clock, our clock after. Returns
-// false if CUPTI refuses.
+// Reads the clock of CUPTI's records, some times. out: of the fastest reading, our clock before,
+// CUPTI's clock, and our clock after. Returns false if CUPTI refuses.
 int epprof_cupti_read_clock(int64_t out[3]);
 // counts: lost, unfinished, activities, dropped by CUPTI, decoding time in ns.
 epprof_columns* epprof_cupti_drain(uint64_t counts[5]);

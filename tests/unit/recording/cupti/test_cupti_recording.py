@@ -337,7 +337,7 @@ def recorded(delivers, offset=0):
     notes, clock = recorder.notes(), recorder.clock["cupti"]
     recorder.stop()
     times = output.activities["start_ns"] - began
-    return notes, clock, output.activities.names("kind").to_list(), bool((abs(times) < 10**6).all())
+    return notes, clock, output.activities.names("kind").to_list(), bool((abs(times) < 10**9).all())
 """
 
 
