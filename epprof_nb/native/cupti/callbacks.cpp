@@ -54,11 +54,14 @@ bool is_capturing(const DriverCall& call, const void* params) {
   return cupti.StreamIsCapturing(stream, &status) == 0 && status != 0;
 }
 
-void note_wait(Recording& c, const DriverCall& call, void* context, const void* params,
-               uint32_t correlation, const CallInterval& interval) {
+void note_wait(Recording& c, ThreadState* t, const DriverCall& call, void* context,
+               const void* params, uint32_t correlation, const CallInterval& interval) {
   // In a capture, such a call makes an edge of the graph.
-  if (c.stream_captures > 0 && is_capturing(call, params)) return;
-  c.waits.add(call, context, params, correlation, interval);
+  t->in_profiler = true;  // the driver is asked about the stream
+  if (c.stream_captures == 0 || !is_capturing(call, params)) {
+    c.waits.add(call, context, params, correlation, interval);
+  }
+  t->in_profiler = false;
 }
 
 void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
@@ -104,8 +107,8 @@ void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
   if (domain != kDriverDomain || !result || *result != 0 || t->in_profiler) return;
   const DriverCall& call = c.calls.of_driver(cbid);
   if (call.of_stream != StreamCall::none && interval.start) {
-    note_wait(c, call, f.context.get<void*>(data), f.params.get<void*>(data), uint32_t(correlation),
-              interval);
+    note_wait(c, t, call, f.context.get<void*>(data), f.params.get<void*>(data),
+              uint32_t(correlation), interval);
   }
 }
 

@@ -61,6 +61,7 @@ std::string load_cupti(const char* path, const char* driver_path) {
   driver("cuMemsetD8Async", c.MemsetD8Async);
   driver("cuStreamCreate", c.StreamCreate);
   driver("cuThreadExchangeStreamCaptureMode", c.ThreadExchangeStreamCaptureMode);
+  driver("cuStreamGetCtx", c.StreamGetCtx);
   driver("cuStreamIsCapturing", c.StreamIsCapturing);
   driver("cuGetErrorName", c.GetErrorName);
   driver("cuGetErrorString", c.GetErrorString);

@@ -56,6 +56,7 @@ struct Cupti {
   int (*MemsetD8Async)(uint64_t address, unsigned char value, size_t count, CUstream);
   int (*StreamCreate)(CUstream*, uint32_t flags);
   int (*ThreadExchangeStreamCaptureMode)(int* mode);
+  int (*StreamGetCtx)(CUstream, CUcontext*);
   int (*StreamIsCapturing)(CUstream, uint32_t* status);
   int (*GetErrorName)(int, const char**);
   int (*GetErrorString)(int, const char**);

@@ -18,6 +18,16 @@ int32_t context_id(CUcontext context) {
   return context && cupti.GetContextId(context, &id) == 0 ? int32_t(id) : -1;
 }
 
+// Handles up to this one stand for the default streams of the current context.
+const auto kLastDefaultStream = uintptr_t(2);
+
+// A call may be on a stream of another context than the current one.
+CUcontext context_of(CUstream stream, CUcontext current) {
+  CUcontext context = nullptr;
+  if (uintptr_t(stream) <= kLastDefaultStream) return current;
+  return cupti.StreamGetCtx(stream, &context) == 0 && context ? context : current;
+}
+
 int32_t stream_id(CUcontext context, CUstream stream, bool is_per_thread) {
   uint32_t id = 0;
   return cupti.GetStreamIdEx(context, stream, is_per_thread, &id) == 0 ? int32_t(id) : kNoStream;
@@ -69,19 +79,26 @@ void WaitLog::add(const DriverCall& call, CUcontext context, const void* params,
     events_.erase(handle);
     return;
   }
-  int32_t in_context = context_id(context), stream = kNoStream;
+  int32_t stream = kNoStream;
   if (call.wait_stream_at >= 0) {
-    stream = stream_id(context, pointer_at(params, size_t(call.wait_stream_at)), call.is_per_thread);
+    CUstream of_call = pointer_at(params, size_t(call.wait_stream_at));
+    context = context_of(of_call, context);
+    stream = stream_id(context, of_call, call.is_per_thread);
   }
+  int32_t in_context = context_id(context);
   std::lock_guard<std::mutex> lock(mutex_);
   if (!has_capacity()) return;
   if (call.of_stream == StreamCall::event_record) {
     Event& recorded = event(handle);
     recorded.last_record = ++record_count_;
+    recorded.context = in_context;
     records_.push_back({recorded.last_record, correlation, recorded.id, in_context, stream});
     return;
   }
   Event awaited = handle ? event(handle) : Event{};
+  if (call.of_stream == StreamCall::event_synchronize && awaited.last_record) {
+    in_context = awaited.context;  // any thread may wait, whatever its current context
+  }
   waits_.push_back({interval, awaited.last_record, correlation, awaited.id, in_context, stream,
                     call.of_stream});
 }

@@ -29,6 +29,7 @@ class WaitLog {
   struct Event {
     uint32_t id;
     uint64_t last_record;  // number of the record; 0: none was seen
+    int32_t context;       // of the stream of that record
   };
   struct Wait {
     CallInterval interval;

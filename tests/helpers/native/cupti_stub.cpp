@@ -56,6 +56,7 @@ constexpr uint32_t kMemset = 249;
 constexpr uint32_t kKernel = 308, kPerThreadKernel = 309, kConfigKernel = 310, kGraph = 311;
 constexpr uint32_t kRecord = 320, kStreamWait = 321, kEventWait = 322, kQuery = 323;
 constexpr uint32_t kDestroy = 324, kContextWait = 325;
+constexpr uint64_t kFirstOfOtherContext = 500;
 constexpr uint32_t kBeginCapture = 427, kEndCapture = 428;
 void* const kContext = &threads;
 
@@ -324,6 +325,10 @@ int cuMemsetD8Async() {
 }
 int cuStreamCreate() { return 0; }
 int cuThreadExchangeStreamCaptureMode() { return 0; }
+int cuStreamGetCtx(uint64_t stream, uint64_t* context) {
+  *context = stream >= kFirstOfOtherContext ? 4 : 3;
+  return 0;
+}
 int cuStreamIsCapturing(uint64_t stream, uint32_t* status) {
   *status = stream == captured_stream;
   return 0;

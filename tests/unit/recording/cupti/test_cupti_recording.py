@@ -167,6 +167,9 @@ call(QUERY, 5, 5, result=NOT_READY)
 call(QUERY, 6, 5)
 call(CONTEXT_WAIT, 7)
 call(EVENT_WAIT, 8, 0xE2)
+call(QUERY, 9, 500)
+call(RECORD, 10, 0xE3, 500)
+call(EVENT_WAIT, 11, 0xE3)
 raw = _native.cupti_drain()
 column = lambda name, dtype: np.frombuffer(raw[name], dtype).tolist()
 calls = _native.drain_launches()
@@ -185,8 +188,9 @@ found = [
 """
     # The second wait for event 0xE1 is for its second record; 0xE2 has none.
     assert found(library, CALLS_ON_EVENTS + code) == [
-        [2, 4, 6, 7, 8], [2, 1, 3, 4, 1], [3] * 5, [1006, -1, 5, -1, -1], True,
-        [1, 3], [5, 6], [0, 1, 4], [0, 1, None], 2,
+        [2, 4, 6, 7, 8, 9, 11], [2, 1, 3, 4, 1, 3, 1], [*[3] * 5, 4, 4],
+        [1006, -1, 5, -1, -1, 500, -1], True,
+        [1, 3, 10], [5, 6, 500], [0, 1, 4, 6], [0, 1, None, 2], 3,
     ]  # fmt: skip
 
 
