@@ -32,3 +32,16 @@ def stable_order(values: IntArray) -> IntArray:
     key.sort()
     key &= (1 << bits) - 1
     return key
+
+
+def in_order(rows: IntArray, values: IntArray) -> IntArray:
+    """Return rows in ascending order of their values; those of events mostly already are.
+
+    Examples
+    --------
+    >>> in_order(np.array([4, 5, 6]), np.array([30, 10, 30])).tolist()
+    [5, 4, 6]
+    """
+    if (values[1:] >= values[:-1]).all():
+        return rows
+    return rows[np.argsort(values, kind="stable")]

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.source_text import reads_clock
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import clip_times, covered_between, union
+from epprof_nb.arrays.stable_order import in_order
 from epprof_nb.data.repeats import repeat_bounds
 
 if TYPE_CHECKING:
@@ -59,17 +60,22 @@ def preparation(index: ProfileIndex) -> tuple[IntArray, IntArray]:
     calls = index.profile.tables["api_calls"]
     of_cuda = calls.names("domain").equals("driver") | calls.names("domain").equals("runtime")
     rows = np.flatnonzero(of_cuda & _named(calls, "Launch", "Memset", "Memcpy"))
-    rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
-    start, end = clip_times(calls["start_ns"][rows], calls["end_ns"][rows])
-    _, first = group_codes(calls["thread_id"][rows])
-    usual = np.array([_usual(calls, rows, row) for row in rows[first].tolist()], np.int64)
-    took = end[first] - start[first]
+    rows = in_order(rows, calls["start_ns"][rows])
+    first = rows[group_codes(calls["thread_id"][rows])[1]]
+    start, end = clip_times(calls["start_ns"][first], calls["end_ns"][first])
+    took = end - start
+    # The median of millions of calls takes a while.
+    usual = np.array(
+        [_usual(calls, rows, row) if long else 0
+         for row, long in zip(first.tolist(), (took >= _SLOW_NS).tolist(), strict=True)],
+        np.int64,
+    )  # fmt: skip
     is_slow = (took >= _SLOW * usual) & (took - usual >= _SLOW_NS)
-    first, usual = first[is_slow], usual[is_slow]
-    if not len(first):
+    if not is_slow.any():
         return rows[:0], rows[:0]
-    begins, ends = start[first], np.minimum(end[first], start[first] + _LONGEST_NS)
     first_work = int(start[0])
+    start, end, usual = start[is_slow], end[is_slow], usual[is_slow]
+    begins, ends = start, np.minimum(end, start + _LONGEST_NS)
     module_start, module_end = _before_first_module(index.profile.tables["ops"])
     starts = np.concatenate((begins, module_start, [first_work - FIRST_WORK_NS]))
     return union(starts, np.concatenate((ends - usual + _AFTER_NS, module_end, [first_work])))
@@ -81,7 +87,7 @@ def _usual(calls: Table, rows: IntArray, row: int) -> int:
     alike = rows[codes[rows] == codes[row]]
     if len(alike) < 2 and _named(calls, "Launch")[row]:
         return 0
-    return int(np.median(calls["end_ns"][alike] - calls["start_ns"][alike]))
+    return max(int(np.median(calls["end_ns"][alike] - calls["start_ns"][alike])), 0)
 
 
 def _named(calls: Table, *words: str) -> BoolArray:
