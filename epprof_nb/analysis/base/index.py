@@ -21,6 +21,7 @@ from epprof_nb.analysis.base.time_chunks import TimeChunks
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import IdIndex, rows_as_slice, unique_values
 from epprof_nb.arrays.intervals import covered_until, union
+from epprof_nb.arrays.stable_order import in_order
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.util.cached import KeyedCache, cached_property, weakly
@@ -62,6 +63,7 @@ class ProfileIndex:
         self._results: KeyedCache[tuple[Any, ...], Any] = KeyedCache(weakly(self._compute_result))
         self._op_sums = KeyedCache(weakly(self._compute_op_sums))
         self._busy = KeyedCache(weakly(self._compute_busy))
+        self._calls_of_thread = KeyedCache(weakly(self._compute_calls_of_thread))
 
     def _compute_result(self, key: tuple[Any, ...]) -> Any:  # noqa: ANN401 - of any analysis
         return key[0](self, *key[1:])
@@ -141,6 +143,15 @@ class ProfileIndex:
     def calls(self) -> IdIndex:
         """Index from correlation ids to rows of the API calls."""
         return IdIndex(self.profile.tables["api_calls"]["correlation_id"])
+
+    def calls_of_thread(self, thread_id: int) -> IntArray:
+        """Return the rows of the API calls of a thread, by start; not to be written to."""
+        return self._calls_of_thread[thread_id]
+
+    def _compute_calls_of_thread(self, thread_id: int) -> IntArray:
+        calls = self.profile.tables["api_calls"]
+        rows = np.flatnonzero(calls["thread_id"] == thread_id)
+        return in_order(rows, calls["start_ns"][rows])
 
     @cached_property
     def delays(self) -> tuple[IntArray, BoolArray]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.copies import copied_bytes
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.nearest import last_until
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import size
@@ -27,13 +28,21 @@ def reads_of(index: ProfileIndex, calls: IntArray) -> IntArray:
     of_call = np.full(len(table) + 1, MISSING, np.int64)
     of_call[index.calls.rows(activities["correlation_id"][copies])] = copies
     of_call[-1] = MISSING  # of copies without a recorded call
-    order = np.lexsort((table["start_ns"], table["thread_id"]))
-    before = np.full(len(table), MISSING, np.int64)
-    same = table["thread_id"][order][1:] == table["thread_id"][order][:-1]
-    before[order[1:][same]] = order[:-1][same]
     found = of_call[calls]
-    found = np.where(found == MISSING, of_call[before[calls]], found)
+    found = np.where(found == MISSING, of_call[_calls_before(index, calls)], found)
     return np.unique(found[found != MISSING])
+
+
+def _calls_before(index: ProfileIndex, calls: IntArray) -> IntArray:
+    """Return the API call before each of some calls on its thread; `MISSING` for none."""
+    thread = index.profile.tables["api_calls"]["thread_id"][calls]
+    before = np.full(len(calls), MISSING, np.int64)
+    for number in unique_values(thread):
+        rows, of_thread = index.calls_of_thread(number), np.flatnonzero(thread == number)
+        order = np.argsort(rows, kind="stable")  # mostly in this order
+        at = order[np.searchsorted(rows[order], calls[of_thread])]
+        before[of_thread[at > 0]] = rows[at[at > 0] - 1]
+    return before
 
 
 def read_text(index: ProfileIndex, reads: IntArray) -> str:

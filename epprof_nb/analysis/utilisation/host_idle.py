@@ -103,7 +103,7 @@ def host_idle(index: ProfileIndex) -> HostIdle:
                   values_at(index.profile.tables["ops"]["thread_id"], op)):  # fmt: skip
         thread = np.where(thread == MISSING, other, thread)
     around = _calls_around(index, thread, middle)
-    ended = np.where(around[0] >= 0, np.append(calls["end_ns"], 0)[around[0]], 0)
+    ended = np.where(around[0] >= 0, values_at(calls["end_ns"], around[0]), 0)
     begun = np.minimum(start, np.where(around[0] == around[1], start, ended))
     places = _lines(index, *around, op)
     return HostIdle(idle, start, end, time, begun, thread, op, *places, is_held)
@@ -160,13 +160,14 @@ def _calls_around(
     calls = index.profile.tables["api_calls"]
     found = np.full((2, len(times)), MISSING, np.int64)
     for number in unique_values(thread):
-        rows = np.flatnonzero(calls["thread_id"] == number)
-        rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
+        rows = index.calls_of_thread(number)
         of_thread = np.flatnonzero(thread == number)
+        if not len(rows):
+            continue
         at = positions(calls["start_ns"][rows], times[of_thread], "right")
-        around = np.append(np.append(MISSING, rows), MISSING)
-        before, after = around[at], around[at + 1]
-        is_inside = np.append(calls["end_ns"], 0)[before] > times[of_thread]
+        before = np.where(at > 0, rows[at - 1], MISSING)
+        after = np.where(at < len(rows), rows[np.minimum(at, len(rows) - 1)], MISSING)
+        is_inside = calls["end_ns"][before] > times[of_thread]
         found[:, of_thread] = before, np.where((before >= 0) & is_inside, before, after)
     return found[0], found[1]
 
@@ -179,19 +180,22 @@ def _lines(
     Only of functions that no statement marks: statements say exactly what ran.
     """
     lines = index.cached(StackLines)
-    of_calls = np.append(lines.of_calls(), MISSING)
+    of_calls = lines.of_calls()
     left, ops = _has_left(index, before, op), index.profile.tables["ops"]
     turn = _turns(index, before, after)
     statement = values_at(index.statement, op)
     pairs, first = group_codes(
-        of_calls[before], of_calls[after], _marked(index, op), values_at(ops["line"], statement),
-        left.astype(np.int64), turn,
+        values_at(of_calls, before), values_at(of_calls, after), _marked(index, op),
+        values_at(ops["line"], statement), left.astype(np.int64), turn,
     )  # fmt: skip
     n = len(first)  # few: pairs of places
     file, function = np.full((2, n), None, object)
     span = np.full((2, n), MISSING, np.int64)
     for number, row in enumerate(first.tolist()):
-        stacks = int(of_calls[before[row]]), int(of_calls[after[row]])
+        stacks = (
+            int(values_at(of_calls, before[[row]])[0]),
+            int(values_at(of_calls, after[[row]])[0]),
+        )
         is_next = bool(left[row]) or turn[row] == _NEXT_TURN
         if turn[row] == _ONE_CALL:
             is_next |= _does_one_thing(index, lines, stacks[1])
@@ -218,7 +222,7 @@ def _has_left(index: ProfileIndex, before: IntArray, op: IntArray) -> BoolArray:
 
     The statement around it is, and no other op in it.
     """
-    of_call = np.append(index.call_op, MISSING)[before]
+    of_call = values_at(index.call_op, before)
     statement = np.append(index.statement, MISSING)[of_call]
     left: BoolArray = (of_call != statement) & (op == statement) & (op >= 0)
     return left

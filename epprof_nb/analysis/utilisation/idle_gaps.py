@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.utilisation.idle_intervals import IdleIntervals
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.data.table import Table
 
 IDLE_GAP_NS = 1_000_000
 """Shortest idle gap that the summary counts, and that `Profile.gaps` returns by default."""
@@ -115,7 +114,7 @@ def host_ops(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArr
     thread = tables["activities"]["thread_id"][launched]
     thread = np.where(thread == MISSING, op_thread, thread)
     # An API call knows its op exactly, even among statements that share one row.
-    op = tree.rows(_op_of_open_call(tables["api_calls"], thread, times))
+    op = tree.rows(_op_of_open_call(index, thread, times))
     op = np.where(op == MISSING, tree.open_op_at(thread, times), op)
     # The ops of a worker thread have ended, but not their ancestors: examine the thread of these.
     above = values_at(tables["ops"]["thread_id"], op)
@@ -124,12 +123,12 @@ def host_ops(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArr
     return np.where(op == MISSING, tree.open_op_at(op_thread, times), op)
 
 
-def _op_of_open_call(api_calls: Table, thread_ids: IntArray, times: IntArray) -> IntArray:
+def _op_of_open_call(index: ProfileIndex, thread_ids: IntArray, times: IntArray) -> IntArray:
     """Return the op id of the API call open on a thread at a time; `MISSING` for none."""
+    api_calls = index.profile.tables["api_calls"]
     op_ids = np.full(len(times), MISSING, np.int64)
     for thread_id in unique_values(thread_ids):
-        calls = np.flatnonzero(api_calls["thread_id"] == thread_id)
-        calls = calls[np.argsort(api_calls["start_ns"][calls], kind="stable")]
+        calls = index.calls_of_thread(thread_id)
         queries = np.flatnonzero(thread_ids == thread_id)
         before = positions(api_calls["start_ns"][calls], times[queries], "right")
         queries, last = queries[before > 0], calls[before[before > 0] - 1]

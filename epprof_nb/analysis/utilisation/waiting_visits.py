@@ -47,8 +47,7 @@ def visits(index: ProfileIndex, waits: IntArray) -> Visits:
     (place,) = np.unique(places.of_calls(waits))
     found = []
     for thread in np.unique(calls["thread_id"][waits]).tolist():
-        rows = np.flatnonzero(calls["thread_id"] == thread)
-        rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
+        rows = index.calls_of_thread(thread)
         is_there = places.of_calls(rows) == place
         statement = values_at(index.statement, index.call_op[rows])
         begins = is_there & ~(np.append(False, is_there[:-1]) & _same(statement))
