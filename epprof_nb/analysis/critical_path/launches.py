@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order
+from epprof_nb.analysis.critical_path.columns import MAX_NS
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.types import MISSING
 
@@ -58,17 +58,21 @@ def after_launch(start: IntArray, call: Rows, call_start: IntArray) -> IntArray:
     return result
 
 
-def usual_latency(start: IntArray, end: IntArray, call: Rows, call_start: IntArray) -> int:
+def usual_latency(
+    start: IntArray, end: IntArray, order: Rows, call: Rows, call_start: IntArray
+) -> int:
     """Return the 10th percentile of the launch delays: the delay of a launch without a queue.
 
-    If most launches queue, only the launches that found no work on any device count.
+    If most launches queue, only the launches that found no work on any device count. `order` is
+    the `row_order` of the starts.
     """
-    order = row_order(start)
-    rows = order if len(order) else slice(None)
-    start, end, call = start[rows], end[rows], call[rows]
-    done = np.append(-MAX_NS, np.maximum.accumulate(end))[:-1]
-    step = slice(None, None, max(len(call) // _SAMPLE, 1))
-    start, call, done = start[step], call[step], done[step]
+    if not len(call):
+        return _DEFAULT_LATENCY_NS
+    at = np.arange(0, len(call), max(len(call) // _SAMPLE, 1))
+    latest = np.maximum.reduceat(end[order] if len(order) else end, at)
+    done = np.append(-MAX_NS, np.maximum.accumulate(latest)[:-1])
+    rows = order[at] if len(order) else at
+    start, call = start[rows], call[rows]
     called = np.append(call_start, 0)[call]
     delays = start - called
     launched = (call >= 0) & (delays > 0)

@@ -119,15 +119,16 @@ class CriticalPathInput:
         self.call_op = call_ops(index.call_op, call, self.activity_op)
         start, end = spans(tables["activities"])
         call_start, call_end = spans(tables["api_calls"])
-        self._latency = usual_latency(start, end, call, call_start)
-        start = after_launch(start, call, call_start)
+        order = row_order(start)
+        self._latency = usual_latency(start, end, order, call, call_start)
+        recorded, start = start, after_launch(start, call, call_start)
         end = end if (end >= start).all() else np.maximum(start, end)
         lane, self._contexts, streams = lanes_of(index, call, start)
         is_work = np.where(index.is_device_work, lane, np.int32(MISSING))
         events = EventMarks(index, lane, streams)
         self._activities: Columns = (
             start, end, _NONE, _NONE, is_work, call, self.activity_op, events.mark_of_activity,
-            row_order(start),
+            order if start is recorded else row_order(start),
         )  # fmt: skip
         call_wait, call_lane = waiting_calls(index, call, lane, end, events)
         self._waits = event_waits(index, call, lane, events)
