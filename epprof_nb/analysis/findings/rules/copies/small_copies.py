@@ -89,18 +89,24 @@ def _between(index: ProfileIndex, copies: IntArray) -> Removed:
     copy_of = np.full(len(calls) + 1, MISSING, np.int64)
     copy_of[index.calls.rows(activities["correlation_id"][copies])] = copies
     copy_of[-1] = MISSING
+    work = np.flatnonzero(index.is_device_work)
+    of_work = index.calls.rows(activities["correlation_id"][work])
     launches = np.zeros(len(calls) + 1, np.bool_)
-    launches[index.calls.rows(activities["correlation_id"][index.is_device_work])] = True
+    launches[of_work] = True
     launching = np.flatnonzero(launches[:-1])
     thread, start = calls["thread_id"][launching], calls["start_ns"][launching]
     is_later = (thread[1:] > thread[:-1]) | (thread[1:] == thread[:-1]) & (start[1:] >= start[:-1])
     if not is_later.all():  # the calls of a single thread are mostly in order
         launching = launching[np.lexsort((start, thread))]
-    launching = launching[~_puts_in_place(index, launching, copy_of)]
-    thread = calls["thread_id"][launching]
-    follows = (copy_of[launching[1:]] >= 0) & (copy_of[launching[:-1]] >= 0)
+    at = np.flatnonzero(copy_of[launching] >= 0)
+    by_copy = launching[at]
+    follows = np.diff(at) == 1
+    has_one = np.flatnonzero(np.diff(at) == 2)
+    one_between = launching[at[has_one] + 1]
+    follows[has_one] = _puts_in_place(index, (work, of_work), by_copy, one_between)
+    thread = calls["thread_id"][by_copy]
     follows &= thread[1:] == thread[:-1]
-    before, after = launching[:-1][follows], launching[1:][follows]
+    before, after = by_copy[:-1][follows], by_copy[1:][follows]
     return Removed(
         activities=copy_of[after],
         thread=calls["thread_id"][after],
@@ -109,18 +115,19 @@ def _between(index: ProfileIndex, copies: IntArray) -> Removed:
     )
 
 
-def _puts_in_place(index: ProfileIndex, calls: IntArray, copy_of: IntArray) -> BoolArray:
-    """Return which calls are the only launches between two copies of their line.
+def _puts_in_place(
+    index: ProfileIndex, work: tuple[IntArray, IntArray], copies: IntArray, calls: IntArray
+) -> BoolArray:
+    """Return which calls launch work at a place from which copies are launched, too.
 
-    `calls` launch work, by thread and start; `copy_of` has the copy of each call, or `MISSING`.
+    `work` has the rows of the device work, and their calls; `copies` and `calls` are calls.
     """
-    work = np.flatnonzero(index.is_device_work)
-    of_work = index.calls.rows(index.profile.tables["activities"]["correlation_id"][work])
-    place = np.full(len(copy_of), MISSING, np.int64)
-    place[of_work] = index.cached(Places).of_activities(work)
-    copies = calls[copy_of[calls] >= 0]
-    is_copy = copy_of[calls] >= 0
-    alone = np.zeros(len(calls), np.bool_)
-    alone[1:-1] = ~is_copy[1:-1] & is_copy[:-2] & is_copy[2:]
-    found: BoolArray = alone & np.isin(place[calls], np.unique(place[copies]))
+    is_asked = np.zeros(len(index.profile.tables["api_calls"]) + 1, np.bool_)
+    is_asked[copies] = is_asked[calls] = True
+    rows, of_rows = (column[is_asked[work[1]]] for column in work)
+    place = np.full(len(is_asked), MISSING, np.int64)
+    place[of_rows] = index.cached(Places).of_activities(rows)
+    is_place = np.zeros(index.cached(Places).count + 1, np.bool_)
+    is_place[place[copies]] = True
+    found: BoolArray = is_place[place[calls]]
     return found
