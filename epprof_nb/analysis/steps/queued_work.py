@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.intervals import clip_times, covered_between, union
+from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def queued_work(index: ProfileIndex) -> IntArray:
     begun, ended = clip_times(activities["start_ns"][work], activities["end_ns"][work])
     call = index.calls.rows(activities["correlation_id"][work])
     launched = np.where(call == MISSING, begun, values_at(calls["start_ns"], call))
-    iteration = np.searchsorted(found.start, launched, "right") - 1
+    iteration = positions(found.start, launched, "right") - 1
     earlier, older = (_time(found, begun, ended, iteration + back) for back in (1, 2))
     return np.where(older > 0, earlier, 0)
 
@@ -41,5 +42,5 @@ def _time(found: Iterations, begun: IntArray, ended: IntArray, first: IntArray) 
     """Return for how long devices worked in each iteration, by work from its `first` one on."""
     later = np.append(found.start, np.iinfo(np.int64).max)[np.minimum(first, len(found.start))]
     at = np.flatnonzero(ended > later)
-    busy = union(np.maximum(begun, later)[at], ended[at])
+    busy = union(np.maximum(begun[at], later[at]), ended[at])
     return covered_between(*busy, found.start, np.maximum(found.end, found.start))

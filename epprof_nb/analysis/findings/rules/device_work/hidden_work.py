@@ -18,6 +18,7 @@ from epprof_nb.analysis.findings.finding import (
     stack_of,
 )
 from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import duration, percent
 
 if TYPE_CHECKING:
@@ -96,9 +97,7 @@ def _device_time(index: ProfileIndex, places: Places) -> IntArray:
 
 
 def _sum(place: IntArray, time: IntArray, places: Places) -> IntArray:
-    sums = np.zeros(places.count + 1, np.int64)
-    np.add.at(sums, place, time)
-    return sums[:-1]
+    return sum_by_group(place, time, places.count + 1)[: places.count]
 
 
 def _name_of(index: ProfileIndex, places: Places, place: int) -> str:
