@@ -82,7 +82,7 @@ _NONE = np.empty(0, np.int64)
 _NO_CHANGE, _NO_FACTORS = np.empty(0, np.uint8), np.empty(0, np.float64)
 _NOT_REMOVED = np.empty(0, np.bool_)
 _NOTHING_REMOVED: Columns = (
-    _NOT_REMOVED, _NOT_REMOVED, *[_NONE] * 2, *[np.empty(0, np.int32)] * 3,
+    _NOT_REMOVED, _NOT_REMOVED, *[_NONE] * 2, *[np.empty(0, np.int32)] * 2,
 )  # fmt: skip
 VARIANTS = 8
 """Number of variants that the core computes at once."""
@@ -232,7 +232,7 @@ class CriticalPathInput:
             of_activities[removed.activities] = True
         start = np.clip(removed.start, self._start, MAX_NS)
         end = np.maximum(start, np.clip(removed.end, self._start, MAX_NS))
-        left_out = (start, end, self._numbers(removed.thread), row_order(start), row_order(end))
+        left_out = (start, end, self._numbers(removed.thread), row_order(start))
         found = self._compute(
             changed=(self._ops, self._calls, activities),
             removed=(of_calls, of_activities, *left_out),
@@ -448,7 +448,7 @@ def _with_joins(calls: Columns, joins: Joins, wait: int = THREAD) -> Columns:
 
 
 def _ordered_calls(start: IntArray, end: IntArray, *columns: npt.NDArray[Any]) -> Columns:
-    return start, end, *columns, row_order(start), row_order(end)
+    return start, end, *columns, row_order(start)
 
 
 def _rows(found: dict[str, memoryview]) -> dict[str, npt.NDArray[Any]]:

@@ -50,7 +50,7 @@ def _calls_within(index: ProfileIndex, removed: Removed) -> IntArray:
     found = [np.empty(0, np.int64)]
     for thread in unique_values(removed.thread):
         of_thread = removed.thread == thread
-        rows = np.flatnonzero(calls["thread_id"] == thread)
+        rows = index.calls_of_thread(thread)
         start, end = calls["start_ns"][rows], calls["end_ns"][rows]
         intervals = union(removed.start[of_thread], removed.end[of_thread])
         inside = covered_between(*intervals, start, end)

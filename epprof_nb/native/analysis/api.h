@@ -145,7 +145,7 @@ typedef struct {
   const int64_t *call_start, *call_end;
   const int32_t *call_thread, *call_op, *call_lane;
   const uint8_t *call_wait;
-  const int32_t *call_start_order, *call_end_order;
+  const int32_t* call_start_order;
   const int64_t *activity_start, *activity_end;
   const int64_t* activity_length;  // null: from start to end
   const int64_t* activity_freed;  // omitted part of the delay before an activity; null: nothing
@@ -164,7 +164,7 @@ typedef struct {
   // Time that threads do not take, as if they spent it in removed calls that start after others.
   size_t left_out;
   const int64_t *left_out_start, *left_out_end;
-  const int32_t *left_out_thread, *left_out_start_order, *left_out_end_order;
+  const int32_t *left_out_thread, *left_out_order;
   int64_t start, end, latency;
   int32_t home;  // the thread that starts the others
   int follow_home;  // an op of another thread, unless it takes the time before it, begins when

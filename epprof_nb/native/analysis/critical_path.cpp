@@ -63,15 +63,13 @@ class Sweep {
 
   void run() {
     // At equal times, ends come first. A call has started before it ends.
-    enum { kCallEnd, kLeftOutEnd, kOpEnd, kOp, kWait, kCall, kLeftOut, kActivity, kSources };
+    enum { kOpEnd, kOp, kWait, kCall, kLeftOut, kActivity, kSources };
     Source sources[kSources] = {
-        {in_.call_end, in_.call_end_order, in_.calls},
-        {in_.left_out_end, in_.left_out_end_order, in_.left_out},
         {in_.op_end, in_.op_end_order, in_.ops},
         {in_.op_start, in_.op_start_order, in_.ops},
         {in_.wait_time, nullptr, in_.waits},
         {in_.call_start, in_.call_start_order, in_.calls},
-        {in_.left_out_start, in_.left_out_start_order, in_.left_out},
+        {in_.left_out_start, in_.left_out_order, in_.left_out},
         {in_.activity_start, in_.activity_order, in_.activities},
     };
     for (;;) {
@@ -79,11 +77,13 @@ class Sweep {
       for (int i = 1; i < kSources; i++) {
         if (sources[i].time < sources[next].time) next = i;
       }
+      if (!ends_.empty() && ends_.front().time <= sources[next].time) {
+        end_call();
+        continue;
+      }
       if (sources[next].at >= sources[next].count) break;
       size_t row = sources[next].take();
       switch (next) {
-        case kCallEnd: end_call(row); break;
-        case kLeftOutEnd: end_left_out(row); break;
         case kOpEnd: end_op(row); break;
         case kOp: start_op(row); break;
         case kWait:
@@ -111,6 +111,15 @@ class Sweep {
     int32_t waiting = 0;  // open calls that wait for a device
     bool has_begun = false;  // it has had an op
     std::vector<int32_t> calls;
+  };
+  // The end of an open call.
+  struct End {
+    int64_t time;
+    int32_t call;
+    size_t thread;
+    bool operator<(const End& other) const {  // for a min-heap
+      return time != other.time ? time > other.time : call > other.call;
+    }
   };
   // The thread of an op when the op began.
   struct OpStart {
@@ -259,43 +268,37 @@ class Sweep {
       skip_to(in_.call_end[call]);
       return;
     }
-    thread.calls.push_back(static_cast<int32_t>(call));
     thread.waiting += waits;
-    if (in_.call_end[call] <= in_.call_start[call]) close_call(call);
-  }
-
-  void end_call(size_t call) {
-    if (threads_[static_cast<size_t>(in_.call_thread[call])].calls.empty()) return;
-    if (in_.call_end[call] > in_.call_start[call]) close_call(call);
+    open_call(number, static_cast<int32_t>(call), in_.call_start[call], in_.call_end[call]);
   }
 
   void start_left_out(size_t row) {
     size_t number = static_cast<size_t>(in_.left_out_thread[row]);
     advance(number, in_.left_out_start[row]);
-    threads_[number].calls.push_back(static_cast<int32_t>(in_.calls + row));
-    if (in_.left_out_end[row] <= in_.left_out_start[row]) end_left_out(row);
+    open_call(number, static_cast<int32_t>(in_.calls + row), in_.left_out_start[row],
+              in_.left_out_end[row]);
   }
 
-  void end_left_out(size_t row) {
-    size_t number = static_cast<size_t>(in_.left_out_thread[row]);
-    close(number, static_cast<int32_t>(in_.calls + row), in_.left_out_end[row]);
+  void open_call(size_t number, int32_t call, int64_t start, int64_t end) {
+    threads_[number].calls.push_back(call);
+    ends_.push_back({end, call, number});
+    std::push_heap(ends_.begin(), ends_.end());
+    if (end <= start) end_call();
   }
 
-  // Move a thread on to the end of a call. Returns false if the call is not open.
-  bool close(size_t number, int32_t call, int64_t end) {
+  void end_call() {
+    const auto [time, call, number] = ends_.front();
+    std::pop_heap(ends_.begin(), ends_.end());
+    ends_.pop_back();
+    advance(number, time);
     std::vector<int32_t>& calls = threads_[number].calls;
-    auto open = std::find(calls.rbegin(), calls.rend(), call);
-    if (open == calls.rend()) return false;
-    advance(number, end);
-    calls.erase(std::next(open).base());
-    return true;
+    calls.erase(std::next(std::find(calls.rbegin(), calls.rend(), call)).base());
+    if (static_cast<size_t>(call) < in_.calls) end_wait(static_cast<size_t>(call));
   }
 
-  void close_call(size_t call) {
-    size_t number = static_cast<size_t>(in_.call_thread[call]);
-    Thread& thread = threads_[number];
+  void end_wait(size_t call) {
+    Thread& thread = threads_[static_cast<size_t>(in_.call_thread[call])];
     int64_t start = in_.call_start[call], end = std::max(in_.call_end[call], start);
-    if (!close(number, static_cast<int32_t>(call), end)) return;
     uint8_t wait = in_.call_wait[call];
     if (wait == EPPROF_NO_WAIT) return;
     thread.waiting--;
@@ -482,6 +485,7 @@ class Sweep {
   std::vector<Thread> threads_;
   Lanes<K> lanes_;
   std::vector<Distances<K>> call_distance_;
+  std::vector<End> ends_;  // a heap
   std::unordered_map<int32_t, OpStart> awaited_;
   Distances<K> longest_{};
   int64_t home_until_ = kNever;  // end of what `home` did that was skipped

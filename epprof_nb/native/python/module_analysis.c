@@ -4,8 +4,8 @@
 #include "analysis/api.h"
 
 enum {
-  kOps = 7, kCalls = 8, kActivities = 9, kWaits = 3, kLanes = 1, kThreads = 1, kChanges = 1,
-  kFactors = 1, kRemoved = 2, kLeftOut = 5
+  kOps = 7, kCalls = 7, kActivities = 9, kWaits = 3, kLanes = 1, kThreads = 1, kChanges = 1,
+  kFactors = 1, kRemoved = 2, kLeftOut = 4
 };
 enum {
   kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kThreads + kChanges + kFactors +
@@ -17,7 +17,7 @@ static const struct {
   unsigned char size, optional;
 } columns_of[kColumns] = {
     {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 1}, {4, 1}, {8, 1},                  // ops
-    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 0}, {1, 0}, {4, 1}, {4, 1},          // calls
+    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 0}, {1, 0}, {4, 1},                  // calls
     {8, 0}, {8, 0}, {8, 1}, {8, 1}, {4, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 1},  // activities
     {8, 0}, {4, 0}, {4, 0},                                                  // waits
     {4, 0},                                                                  // lanes
@@ -25,7 +25,7 @@ static const struct {
     {1, 1},                                                                  // changes of ops
     {8, 1},                                                                  // factors
     {1, 1}, {1, 1},                                                          // removed
-    {8, 0}, {8, 0}, {4, 0}, {4, 1}, {4, 1},                                  // left out
+    {8, 0}, {8, 0}, {4, 0}, {4, 1},                                          // left out
 };
 
 // Sets the number of rows of the columns from `first`. Returns -1 if they differ in length.
@@ -94,7 +94,6 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
   in->call_lane = *at++;
   in->call_wait = *at++;
   in->call_start_order = *at++;
-  in->call_end_order = *at++;
   in->activity_start = *at++;
   in->activity_end = *at++;
   in->activity_length = *at++;
@@ -116,8 +115,7 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
   in->left_out_start = *at++;
   in->left_out_end = *at++;
   in->left_out_thread = *at++;
-  in->left_out_start_order = *at++;
-  in->left_out_end_order = *at++;
+  in->left_out_order = *at++;
   return 0;
 }
 

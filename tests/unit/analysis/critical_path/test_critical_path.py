@@ -374,7 +374,7 @@ def test_unknown_arguments_are_refused(by):
 
 
 def test_the_core_refuses_columns_of_different_length():
-    columns = [np.zeros(2, np.int64)] + [np.zeros(0, np.int32)] * 37
+    columns = [np.zeros(2, np.int64)] + [np.zeros(0, np.int32)] * 35
     options = {"threads": 1, "home": 0, "start_ns": 0, "end_ns": 1, "latency_ns": 1}
     options |= {"variants": 1, "rows": True, "follow_home": True, "ends_with_home": False}
     with pytest.raises(ValueError, match="differ in length"):
