@@ -123,6 +123,16 @@ def rewrite_tests(config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect no garbage before the tests: searching what all tests are takes a second."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call():
     """Let the garbage collector run between tests only: its pauses are ops of a profile.
 

@@ -24,8 +24,9 @@ if not collect_ignore_glob:
 def pytest_collection_modifyitems(config, items):
     """Mark the tests that run on a GPU, and those that need one release of ONNX Runtime only."""
     on_gpu = config.getoption("--ep-device", "host") != "host"
+    here = f"{HERE}/"
     for item in items:
-        if HERE not in item.path.parents:
+        if not str(item.path).startswith(here):
             continue
         if on_gpu and "ep_device" in item.fixturenames:
             item.add_marker(pytest.mark.gpu)

@@ -13,6 +13,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from importlib.util import find_spec
 
 import pandas as pd
 import pytest
@@ -25,15 +26,10 @@ from epprof_nb.analysis.sql.tables import tables_of
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.repeated import repeated
 
-mcp = pytest.importorskip("mcp")
-import httpx2  # noqa: E402 - a dependency of the SDK
-from mcp.client.client import Client  # noqa: E402
-from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
-from mcp.client.streamable_http import streamable_http_client  # noqa: E402
-
-from epprof_nb.mcp.tools import MAX_CHARS, make_server, query_bytes  # noqa: E402
-
+# Its import takes as long as that of all other tests of this folder.
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="the MCP SDK is not installed")
 MS = 1_000_000
+MAX_CHARS = 50_000
 TOOLS = {"profiles", "summary", "sql", "compare", "timeline_png"}
 
 
@@ -45,7 +41,15 @@ def profiles():
     }
 
 
+def make_server(profiles, **options):
+    from epprof_nb.mcp import tools
+
+    return tools.make_server(profiles, **options)
+
+
 def call(server, tool, **arguments):
+    from mcp.client.client import Client
+
     async def calling():
         async with Client(server) as client:
             return await client.call_tool(tool, arguments)
@@ -75,6 +79,8 @@ def in_this_process(monkeypatch):
 
 
 def test_the_tools_are_listed_as_reading_only(server):
+    from mcp.client.client import Client
+
     async def listed():
         async with Client(server) as client:
             return (await client.list_tools()).tools
@@ -144,6 +150,8 @@ def test_a_large_result_is_cut_where_it_is_computed(monkeypatch):
 
 
 def test_the_memory_of_a_query_grows_with_the_profile():
+    from epprof_nb.mcp.tools import query_bytes
+
     assert query_bytes(0) == 256 * 2**20
     # The queries of a summary of 2,000,000 activities need between 256 and 512 MiB.
     assert query_bytes(2_000_000) >= 512 * 2**20
@@ -306,6 +314,9 @@ def test_no_profile_says_how_to_record_one():
 
 
 def test_saved_files_over_stdio(tmp_path):
+    from mcp.client.client import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
     for name, prof in list(profiles().items())[:2]:
         prof.save(tmp_path / f"{name}.epprof")
     command = ["-m", "epprof_nb.cli", "mcp", "old.epprof", "new.epprof"]
@@ -331,6 +342,10 @@ def local():
 
 
 def over_http(url, token, tool, **arguments):
+    import httpx2  # a dependency of the SDK
+    from mcp.client.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
     async def calling():
         headers = {"Authorization": f"Bearer {token}"}
         async with (
