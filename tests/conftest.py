@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import types
 
 import pytest
 
@@ -71,6 +72,7 @@ def pytest_cmdline_main(config):
         option.numprocesses = min(usable_processors() + 2, 8)
         compile_package()
         rewrite_tests(config)
+        find_constants()
 
 
 def compile_package() -> None:
@@ -107,15 +109,45 @@ def rewrite_tests(config) -> None:
         compiled = get_cache_dir(path) / f"{path.stem}{PYC_TAIL}"
         if not compiled.exists() or compiled.stat().st_mtime < path.stat().st_mtime:
             changed.append((path, compiled))
-    processes, children = min(usable_processors(), len(changed)), []
+
+    def rewrite(path, compiled):
+        if try_makedirs(compiled.parent):  # else the checkout is read-only
+            status, code = _rewrite_test(path, config)
+            _write_pyc(state, code, status, compiled)
+
+    on_all_processors(rewrite, changed)
+
+
+def find_constants() -> None:
+    """Find the constants in the package, which Hypothesis tries in its examples, once.
+
+    Hypothesis keeps them. In a new checkout, each worker would take 3 s of processor time.
+    """
+    try:
+        from hypothesis.internal.constants_ast import constants_from_module
+    except ImportError:
+        return
+
+    def find(path):
+        module = types.ModuleType(path.stem)
+        module.__file__ = str(path)
+        constants_from_module(module)
+
+    files = [
+        path for path in (ROOT / "epprof_nb").rglob("*.py") if "node_modules" not in path.parts
+    ]
+    on_all_processors(find, [(path,) for path in files])
+
+
+def on_all_processors(function, calls) -> None:
+    """Call the function with each tuple of arguments, in a forked child per processor."""
+    processes, children = min(usable_processors(), len(calls)), []
     for number in range(processes):
         children.append(os.fork())
         if children[-1] == 0:
             try:
-                for path, compiled in changed[number::processes]:
-                    if try_makedirs(compiled.parent):  # else the checkout is read-only
-                        status, code = _rewrite_test(path, config)
-                        _write_pyc(state, code, status, compiled)
+                for arguments in calls[number::processes]:
+                    function(*arguments)
             finally:
                 os._exit(0)
     for child in children:
