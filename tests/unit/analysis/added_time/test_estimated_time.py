@@ -132,7 +132,7 @@ def test_the_headline_says_that_it_is_an_estimate():
     assert "--warmup and --repeat measure it" in headline.overhead_note
 
 
-@pytest.mark.parametrize(("cost_ns", "stated"), [(60_000, "104 %"), (500_000, "419 %")])
+@pytest.mark.parametrize(("cost_ns", "stated"), [(60_000, "92 %"), (500_000, "317 %")])
 def test_of_a_large_estimate_only_the_least_is_said(cost_ns, stated):
     info = {"wall_ns": 100_000, "thread_id": 1, "recording_costs": {"statements": cost_ns}}
     headline = headline_of(ProfileIndex(profile([line(1, 1, 0, 90_000)], info=info)))
