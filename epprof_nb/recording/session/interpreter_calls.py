@@ -107,7 +107,10 @@ if sys.version_info >= (3, 12):
         if tool is None:
             return _yields()
         events = monitoring.events
-        monitoring.use_tool_id(tool, "epprof_nb: interpreter calls")
+        try:
+            monitoring.use_tool_id(tool, "epprof_nb: interpreter calls")
+        except ValueError:  # taken by another thread just now
+            return _yields()
         try:
             monitoring.register_callback(tool, events.PY_YIELD, _native.on_yield)
             monitoring.register_callback(tool, events.PY_RESUME, _native.on_resume)
