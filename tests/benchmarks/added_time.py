@@ -4,7 +4,8 @@
 
     python -m tests.benchmarks.added_time [--rounds 20] [--gpu] [--others] [--held-out]
 
-Each round times ten runs of a program without a profiler, then runs two profiled cells of it: one
+Each round times ten runs of a program without a profiler (one of those of ``--held-out``, whose
+state of the garbage collector matters), then runs two profiled cells of it: one
 with five warm-ups and five repeats, which measures what profiling adds, and one without, which
 estimates it. The truth is the median over the rounds of the ratio of the two times, of each of the
 cells. What a cell says is right if it differs from the truth by at most 30 % of it, or two points.
@@ -33,10 +34,9 @@ from tests.benchmarks.shared.notebook_programs import HELD_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType
 
 TOLERANCE, POINTS = 0.3, 0.02
-_RUNS, _WARMUPS, _REPEATS = 10, 5, 5
+_WARMUPS, _REPEATS = 5, 5
 SETUP = """
 import numpy as np, torch
 from torch import nn
@@ -228,10 +228,11 @@ def main() -> None:
     if given.others:
         shell.run_cell(OTHER_SETUP).raise_error()
         programs = OTHER_PROGRAMS
-    setups = {}
+    setups, runs = {}, 10
     if given.held_out:
         setups = {name: setup for name, (setup, _) in HELD_OUT.items()}
         programs = {name: cell for name, (_, cell) in HELD_OUT.items()}
+        runs = 1
     if given.gpu:
         shell.run_cell(GPU_SETUP).raise_error()
         programs = programs | GPU_PROGRAMS
@@ -243,7 +244,7 @@ def main() -> None:
     right: dict[str, list[bool]] = {cell.options: [] for cell in kinds}
     for name, program in programs.items():
         shell.run_cell(setups.get(name, "")).raise_error()
-        rounds = measured(program, shell, given.rounds, kinds)
+        rounds = measured(program, shell, given.rounds, kinds, runs)
         for cell in kinds:
             right[cell.options].append(show(name, cell, rounds[cell.options]))
     for options, found in right.items():
@@ -270,21 +271,23 @@ class Round(NamedTuple):
     is_least: bool = False
 
 
-def measured(program: str, shell: Any, rounds: int, cells: list[Cell]) -> dict[str, list[Round]]:
+def measured(
+    program: str, shell: Any, rounds: int, cells: list[Cell], runs: int
+) -> dict[str, list[Round]]:
     """Return the rounds of each kind of cell."""
-    code = compile(program, "program", "exec")
     found: dict[str, list[Round]] = {cell.options: [] for cell in cells}
     for _ in range(rounds):
         for cell in cells:
-            found[cell.options].append(one_round(program, code, cell, shell))
+            found[cell.options].append(one_round(program, cell, shell, runs))
     return found
 
 
-def one_round(program: str, code: CodeType, cell: Cell, shell: Any) -> Round:
-    """Run the program alone, then the cell."""
-    plain = seconds(code, shell.user_ns, cell.clock)
-    shell.user_ns["clock"] = cell.clock
-    timed = f"begin = clock()\n{program}\nend = clock()" if cell.estimates else program
+def one_round(program: str, cell: Cell, shell: Any, runs: int) -> Round:
+    """Run the program alone, then the cell, each after another run."""
+    plain = seconds(program, shell.user_ns, cell.clock, runs)
+    exec(program, shell.user_ns)
+    shell.user_ns["_clock"] = cell.clock
+    timed = f"_begin = _clock()\n{program}\n_end = _clock()" if cell.estimates else program
     shell.run_cell(f"%%gpuprofile -q {cell.options} prof\n{timed}").raise_error()
     info = shell.user_ns["prof"].info
     added = info.get("added_ns") or {}
@@ -294,7 +297,7 @@ def one_round(program: str, code: CodeType, cell: Cell, shell: Any) -> Round:
         profiled = statistics.mean(end - begin for begin, end in repeats) / 1e9
         said = None if total is None else total / (info["wall_ns"] - total)
         return Round(plain, profiled, said if not added.get("estimated") else None)
-    profiled = shell.user_ns["end"] - shell.user_ns["begin"]
+    profiled = shell.user_ns["_end"] - shell.user_ns["_begin"]
     if total is None:
         return Round(plain, profiled, None)
     whole = info["wall_ns"]
@@ -329,13 +332,14 @@ def show(name: str, cell: Cell, rounds: list[Round]) -> bool:
     return middle is not None and is_right(*middle)
 
 
-def seconds(code: CodeType, space: dict[str, Any], clock: Callable[[], float]) -> float:
-    """Return the mean time of one run."""
-    exec(code, space)
+def seconds(program: str, space: dict[str, Any], clock: Callable[[], float], runs: int) -> float:
+    """Return the mean time of one run. As in a cell, the interpreter has not optimized the code."""
+    first, *codes = (compile(program, "program", "exec") for _ in range(1 + runs))
+    exec(first, space)
     begin = clock()
-    for _ in range(_RUNS):
+    for code in codes:
         exec(code, space)
-    return (clock() - begin) / _RUNS
+    return (clock() - begin) / runs
 
 
 if __name__ == "__main__":
