@@ -12,7 +12,7 @@ from epprof_nb.core.errors import CaptureError
 from epprof_nb.jobs.child_session import ChildSession
 from epprof_nb.recording.children.order_to_children import Order
 from epprof_nb.recording.children.propagation import give_order
-from epprof_nb.recording.children.subprocess_orders import is_helper
+from epprof_nb.recording.children.why_unrecorded import is_helper
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.cuda_state import FORKED_AFTER_CUDA, broken_by_fork
 from epprof_nb.util.shadowed_modules import leave_to_program, own_imports

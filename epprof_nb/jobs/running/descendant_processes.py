@@ -16,7 +16,7 @@ from epprof_nb.recording.children.processes import (
     program_of,
     start_ticks,
 )
-from epprof_nb.recording.children.subprocess_orders import is_helper
+from epprof_nb.recording.children.why_unrecorded import is_helper
 
 NO_LIBRARY = "no GPU library"
 _TICKS_S = os.sysconf("SC_CLK_TCK")
