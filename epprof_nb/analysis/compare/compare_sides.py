@@ -39,7 +39,7 @@ from epprof_nb.analysis.compare.recording_conditions_text import (
     on_waits,
     why_unclear,
 )
-from epprof_nb.analysis.compare.recording_cost import recording_refusals
+from epprof_nb.analysis.compare.recording_cost_differences import recording_refusals
 from epprof_nb.analysis.compare.recordings import Recordings, have_common_recording
 from epprof_nb.analysis.compare.significance import is_too_wide, ratios, verdict_on
 from epprof_nb.analysis.compare.spread_between_recordings import (
