@@ -4,7 +4,7 @@ import type { Range } from "../base/time_scale.ts";
 import type { RangeBreakdown } from "./by_range.ts";
 import type { DataSource, LateHeader, WindowRequest } from "./data_source.ts";
 import { byRange } from "./embedded/by_range.ts";
-import { Detail } from "./embedded/detail.ts";
+import { Detail } from "./embedded/embedded_events.ts";
 import { EventOrder } from "./embedded/event_order.ts";
 import { Groups } from "./embedded/groups.ts";
 import { related } from "./embedded/related.ts";

@@ -13,7 +13,7 @@ import type { ProfileHeader } from "../model.ts";
 import { visibleEvents } from "../visible_events.ts";
 import type { ColumnBundle } from "../wire_format.ts";
 import { Bins } from "./bin_sums.ts";
-import type { Detail } from "./detail.ts";
+import type { Detail } from "./embedded_events.ts";
 import { RangeSums } from "./range_sums.ts";
 
 const BUSY = new Set<number>(BUSY_KINDS.map((name) => KIND[name]));
