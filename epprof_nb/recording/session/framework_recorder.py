@@ -6,8 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recording.dask.framework import DaskFramework
-from epprof_nb.recording.frameworks.python_kernel_places import unambiguous
-from epprof_nb.recording.frameworks.python_kernels import RUNTIMES, KernelFramework
+from epprof_nb.recording.frameworks.kernel_places import RUNTIMES, KernelFramework, unambiguous
 from epprof_nb.recording.jax.framework import JaxFramework
 from epprof_nb.recording.nvtx.framework import NvtxFramework
 from epprof_nb.recording.recorder import Recorder, RecorderOutput

@@ -10,7 +10,7 @@ import pytest
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.core.options import Options
-from epprof_nb.recording.frameworks.python_kernels import RUNTIMES, KernelFramework
+from epprof_nb.recording.frameworks.kernel_places import RUNTIMES, KernelFramework
 from tests.helpers.tiny import kernel, op, profile
 
 TRITON = next(runtime for runtime in RUNTIMES if runtime.name == "triton")

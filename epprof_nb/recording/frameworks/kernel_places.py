@@ -1,4 +1,4 @@
-"""Recording of the places of kernels that are written in Python: Triton, Numba and CuPy."""
+"""Places of kernels that are written in Python: files and lines of Triton, Numba and CuPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from epprof_nb.core.options import Options
 
@@ -158,3 +158,32 @@ class KernelFramework:
         cancel(self._runtime.module, self._begin)
         self._patches.restore()
         self._launched = {}
+
+
+def unambiguous(places: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, Any]]:
+    """Return the places of the names that have exactly one.
+
+    Parameters
+    ----------
+    places
+        Name, file and line of kernels.
+
+    Returns
+    -------
+    places
+        Dicts with ``file`` and ``line``, by name.
+
+    Examples
+    --------
+    >>> unambiguous([("add", "a.py", 3), ("mul", "a.py", 9), ("mul", "b.py", 2)])
+    {'add': {'file': 'a.py', 'line': 3}}
+    """
+    found: dict[str, set[tuple[str, int]]] = {}
+    for name, file, line in places:
+        found.setdefault(name, set()).add((file, line))
+    return {
+        name: {"file": file, "line": line}
+        for name, distinct in found.items()
+        if len(distinct) == 1
+        for file, line in distinct
+    }
