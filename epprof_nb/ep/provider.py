@@ -18,7 +18,7 @@ from epprof_nb.ep import (
     registration,
     session_patches,
 )
-from epprof_nb.ep.graphs import creation, session_graphs
+from epprof_nb.ep.graphs import session_creation, session_graphs
 from epprof_nb.ep.provider_options import GRAPHS, OPTIONS, WARM_UPS
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _open_session(given: dict[str, str], device: int) -> tuple[Any, ...]:
     try:
         options = provider_options.check(given, None if device < 0 else device)
     except KernelError as error:
-        creation.note_refused(error)
+        session_creation.note_refused(error)
         raise
     if options.device is not None:
         cuda_capture.connect()
@@ -212,5 +212,5 @@ def _open_session(given: dict[str, str], device: int) -> tuple[Any, ...]:
     )
     number, warm_ups = _native.ort_new_session(), options.warm_ups
     selected = bool(options.only or options.nodes)
-    creation.note_opened(number, warm_ups, options.device, selected=selected)
+    session_creation.note_opened(number, warm_ups, options.device, selected=selected)
     return number, warm_ups is not None, options.stream, options.only, options.nodes, found

@@ -16,7 +16,7 @@ from epprof_nb.core import added_providers
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
 from epprof_nb.ep import context, cuda, registration, stream_providers, unknown_operators
-from epprof_nb.ep.graphs import creation, run_methods, runs_with_bindings, session_graphs
+from epprof_nb.ep.graphs import run_methods, runs_with_bindings, session_creation, session_graphs
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -99,7 +99,7 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
             self.disable_fallback()  # ONNX Runtime would print the error and run on the CPU
             raise
         choosing = stream_providers.choosing(providers, self._sess_options)
-        with choosing, creation.creating(self):
+        with choosing, session_creation.creating(self):
             try:
                 original(self, providers, provider_options, *more)
             except Exception as error:
@@ -107,7 +107,7 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
                 if (of_ours or by_device) and (note := unknown_operators.note(str(error))):
                     error.add_note(note)
                 raise
-        if (number := creation.number_of_last()) is not None:
+        if (number := session_creation.number_of_last()) is not None:
             for call in CREATED:
                 call(self, number)
 
