@@ -100,7 +100,7 @@ class Profile(ProfileAnalyses):
         Totals:
         """
         from epprof_nb.analysis.base.index import index_of
-        from epprof_nb.analysis.summary.facts import summary_of
+        from epprof_nb.analysis.summary.summary_facts import summary_of
         from epprof_nb.analysis.summary.summary_text import render
 
         made = summary_of(index_of(self.redacted(redact)))

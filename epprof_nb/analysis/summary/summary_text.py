@@ -11,7 +11,7 @@ from epprof_nb.util.format import printable, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.analysis.summary.facts import Fact, Ranking, Summary
+    from epprof_nb.analysis.summary.summary_facts import Fact, Ranking, Summary
 
 Format = Literal["text", "json"]
 MIN_CHARACTERS = 500

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import epprof_nb
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.summary.facts import summary_of
+from epprof_nb.analysis.summary.summary_facts import summary_of
 from epprof_nb.cli import main
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, line, nested, op, profile
