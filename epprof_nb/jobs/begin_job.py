@@ -18,7 +18,7 @@ from epprof_nb.jobs import launcher_environment
 from epprof_nb.jobs.process_part import ProcessPart, part_folders
 from epprof_nb.recording.children.journal import BEGUN, JOURNAL
 from epprof_nb.recording.children.order_to_children import ORDER_FILE, Order
-from epprof_nb.recording.children.processes import (
+from epprof_nb.recording.children.proc_filesystem import (
     boot_id,
     has_variable,
     parent_of,

@@ -15,7 +15,7 @@ from epprof_nb.files.dataset.manifest import MANIFEST, Manifest
 from epprof_nb.files.dataset.part import write_part
 from epprof_nb.files.epprof.manifest_checks import DAMAGE
 from epprof_nb.recording.children.journal import BEGUN, JOURNAL, MAX_BYTES
-from epprof_nb.recording.children.processes import boot_id, start_ticks
+from epprof_nb.recording.children.proc_filesystem import boot_id, start_ticks
 
 if TYPE_CHECKING:
     import os

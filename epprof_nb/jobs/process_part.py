@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.files.dataset.part_name import PART_NAME, part_name
 from epprof_nb.jobs import launcher_environment
-from epprof_nb.recording.children.processes import boot_id, start_ticks
+from epprof_nb.recording.children.proc_filesystem import boot_id, start_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

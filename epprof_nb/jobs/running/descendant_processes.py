@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from epprof_nb.recording.children.order_to_children import MEASURING
-from epprof_nb.recording.children.processes import (
+from epprof_nb.recording.children.proc_filesystem import (
     children_of,
     command_of,
     has_variable,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from epprof_nb.core.options import Options
-from epprof_nb.recording.children.processes import namespaces, start_ticks
+from epprof_nb.recording.children.proc_filesystem import namespaces, start_ticks
 
 VARIABLE = "EPPROF_CHILDREN"
 """Environment variable with the path of the order. If it is empty, a process does not record."""

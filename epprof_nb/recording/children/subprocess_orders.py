@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from epprof_nb.recording.children.order_to_children import MEASURING, VARIABLE
-from epprof_nb.recording.children.processes import command_of, program_of
+from epprof_nb.recording.children.proc_filesystem import command_of, program_of
 from epprof_nb.recording.children.why_unrecorded import Started, is_helper
 from epprof_nb.util.after_import import after_import, cancel
 

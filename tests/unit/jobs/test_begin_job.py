@@ -14,7 +14,7 @@ from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.jobs import launcher_environment
 from epprof_nb.jobs.begin_job import FolderInUseError, begin_job, is_over
 from epprof_nb.recording.children.order_to_children import ORDER_FILE, VARIABLE, Order
-from epprof_nb.recording.children.processes import start_ticks
+from epprof_nb.recording.children.proc_filesystem import start_ticks
 from tests.helpers.jobs import add_part
 
 

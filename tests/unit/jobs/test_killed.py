@@ -16,7 +16,7 @@ from epprof_nb.files.dataset.part import write_part
 from epprof_nb.jobs import killed
 from epprof_nb.jobs.killed import complete_killed
 from epprof_nb.recording.children.journal import BEGUN, JOURNAL, Journal
-from epprof_nb.recording.children.processes import boot_id
+from epprof_nb.recording.children.proc_filesystem import boot_id
 from epprof_nb.recording.session import session
 from tests.helpers.jobs import add_part, manifest
 from tests.helpers.parts import read_part

@@ -17,7 +17,7 @@ from epprof_nb.notebook.background_process import BackgroundProcess
 from epprof_nb.notebook.baseline import Baseline
 from epprof_nb.notebook.settings import GpuProfile
 from epprof_nb.recording.children.order_to_children import VARIABLE
-from epprof_nb.recording.children.processes import has_variable
+from epprof_nb.recording.children.proc_filesystem import has_variable
 from epprof_nb.recording.children.subprocess_orders import StartedProcesses
 from epprof_nb.recording.session.service import service
 from epprof_nb.util.machine_id import machine_id

@@ -15,7 +15,7 @@ from epprof_nb.jobs.running.descendant_processes import (
     seconds_since_start,
     why_silent,
 )
-from epprof_nb.recording.children.processes import children_of
+from epprof_nb.recording.children.proc_filesystem import children_of
 
 WAIT = "import sys; print(flush=True); sys.stdin.read()"
 
