@@ -14,7 +14,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.devices import host_ids
 from epprof_nb.analysis.critical_path.changed_durations import NO_TIME, HostTime
-from epprof_nb.analysis.critical_path.shared_processor import has_gil, innermost_ops
+from epprof_nb.analysis.critical_path.shared_gil_and_cores import has_gil, innermost_ops
 from epprof_nb.arrays.intervals import (
     EARLIEST,
     LATEST,

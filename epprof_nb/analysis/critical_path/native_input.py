@@ -50,7 +50,7 @@ from epprof_nb.analysis.critical_path.lock_order import last_turns
 from epprof_nb.analysis.critical_path.own_time import NO_OWN_TIME, own_time_until
 from epprof_nb.analysis.critical_path.recorded_joins import recorded_joins
 from epprof_nb.analysis.critical_path.sampled_joins import sampled_joins
-from epprof_nb.analysis.critical_path.shared_processor import SharedProcessor
+from epprof_nb.analysis.critical_path.shared_gil_and_cores import SharedProcessor
 from epprof_nb.analysis.critical_path.thread_joins import thread_joins
 from epprof_nb.analysis.critical_path.threads import Threads
 from epprof_nb.analysis.critical_path.timers import timer_joins
