@@ -84,7 +84,7 @@ class Memory(ProfileData):
         >>> bool(pool["in_use_bytes"] >= weights.nbytes)  # arrays from before the profile, too
         True
         """
-        from epprof_nb.analysis.memory.pools import pool_table
+        from epprof_nb.analysis.memory.memory_pools import pool_table
 
         at = self._checked_time(at)
         return table_frame(self, "memory_pools", pool_table, at)

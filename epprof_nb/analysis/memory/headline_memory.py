@@ -8,8 +8,8 @@ from epprof_nb.analysis.base.devices import device_labels, device_word
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines
 from epprof_nb.analysis.memory.in_use import InUse
 from epprof_nb.analysis.memory.memory_at import holder_table
+from epprof_nb.analysis.memory.memory_pools import pool_table
 from epprof_nb.analysis.memory.memory_without_blocks import UNNAMED, process_bytes, without_timeline
-from epprof_nb.analysis.memory.pools import pool_table
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import base_name, percent, shorten, size
 

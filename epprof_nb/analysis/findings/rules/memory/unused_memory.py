@@ -10,8 +10,8 @@ from epprof_nb.analysis.base.device_memory import device_bytes, refused_calls
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding
 from epprof_nb.analysis.memory.in_use import lifetimes
+from epprof_nb.analysis.memory.memory_pools import pool_table
 from epprof_nb.analysis.memory.memory_without_blocks import CONTEXT, UNNAMED
-from epprof_nb.analysis.memory.pools import pool_table
 from epprof_nb.core.ort_binding import ONNX_RUNTIME
 from epprof_nb.util.format import percent, plural, size
 
