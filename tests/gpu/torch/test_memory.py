@@ -10,7 +10,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.analysis.base.index import index_of
-from epprof_nb.analysis.memory.categories import block_categories
+from epprof_nb.analysis.memory.block_categories import block_categories
 
 torch = pytest.importorskip("torch")
 
