@@ -92,7 +92,7 @@ class Memory(ProfileData):
     def _checked_time(self, at: str | int) -> str | int:
         """Return a time as text or int; raise an error for one outside of the profile."""
         from epprof_nb.analysis.base.index import index_of
-        from epprof_nb.analysis.memory.in_use import last_ns
+        from epprof_nb.analysis.memory.memory_peak import last_ns
 
         if isinstance(at, str):
             return at

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.memory.in_use import InUse
+from epprof_nb.analysis.memory.memory_peak import InUse
 from epprof_nb.data.schema import MEMORY_BLOCKS
 from epprof_nb.util.format import size
 from epprof_nb.views.view_model import ViewModel

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical
-from epprof_nb.analysis.memory.in_use import ALWAYS_BEFORE, InUse, moment
+from epprof_nb.analysis.memory.memory_peak import ALWAYS_BEFORE, InUse, moment
 from epprof_nb.analysis.memory.memory_without_blocks import without_timeline
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import signed_percent, size

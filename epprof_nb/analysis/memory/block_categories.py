@@ -13,7 +13,7 @@ from epprof_nb.analysis.frameworks.training_phases import (
     is_of_type,
     op_phases,
 )
-from epprof_nb.analysis.memory.in_use import InUse
+from epprof_nb.analysis.memory.memory_peak import InUse
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import BLOCK_CATEGORIES

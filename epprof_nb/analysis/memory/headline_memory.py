@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.base.devices import device_labels, device_word
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines
-from epprof_nb.analysis.memory.in_use import InUse
 from epprof_nb.analysis.memory.memory_at import holder_table
+from epprof_nb.analysis.memory.memory_peak import InUse
 from epprof_nb.analysis.memory.memory_pools import pool_table
 from epprof_nb.analysis.memory.memory_without_blocks import UNNAMED, process_bytes, without_timeline
 from epprof_nb.arrays.types import MISSING

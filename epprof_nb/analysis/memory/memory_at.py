@@ -10,7 +10,7 @@ from epprof_nb.analysis.base.result_table import ResultTable, categorical, optio
 from epprof_nb.analysis.frameworks.training_phases import modules
 from epprof_nb.analysis.memory.block_categories import block_categories
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines
-from epprof_nb.analysis.memory.in_use import ALWAYS_BEFORE, InUse, moment
+from epprof_nb.analysis.memory.memory_peak import ALWAYS_BEFORE, InUse, moment
 from epprof_nb.analysis.memory.memory_without_blocks import BEFORE, without_timeline
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING

@@ -10,8 +10,8 @@ from epprof_nb.analysis.base.op_arguments import argument_at, given_arguments
 from epprof_nb.analysis.base.result_table import ResultTable, argument_column, categorical, optional
 from epprof_nb.analysis.frameworks.training_phases import modules
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines, release_stacks
-from epprof_nb.analysis.memory.in_use import InUse
 from epprof_nb.analysis.memory.memory_at import UNKNOWN_OP
+from epprof_nb.analysis.memory.memory_peak import InUse
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 

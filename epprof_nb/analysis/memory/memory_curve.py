@@ -12,7 +12,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import device_name
 from epprof_nb.analysis.memory.block_categories import block_categories
-from epprof_nb.analysis.memory.in_use import ALWAYS, ALWAYS_BEFORE, InUse
+from epprof_nb.analysis.memory.memory_peak import ALWAYS, ALWAYS_BEFORE, InUse
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.data.names import CategoryColumn
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects, optional
-from epprof_nb.analysis.memory.in_use import InUse, lifetimes, moment
+from epprof_nb.analysis.memory.memory_peak import InUse, lifetimes, moment
 from epprof_nb.analysis.memory.memory_without_blocks import (
     DRIVER,
     layers,

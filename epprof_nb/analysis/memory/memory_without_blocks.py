@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.devices import host_ids
 from epprof_nb.analysis.base.missing_records import lacks_records
-from epprof_nb.analysis.memory.in_use import ALWAYS_BEFORE, lifetimes
+from epprof_nb.analysis.memory.memory_peak import ALWAYS_BEFORE, lifetimes
 from epprof_nb.analysis.onnx.fallback import has_accelerator, providers_of
 from epprof_nb.core.ort_binding import ONNX_RUNTIME, PROVIDER
 from epprof_nb.util.format import percent

@@ -10,7 +10,7 @@ from epprof_nb.analysis.base.between_lines import Loop, loop_around
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.memory.block_places import block_stacks
-from epprof_nb.analysis.memory.in_use import ALWAYS, ALWAYS_BEFORE, InUse
+from epprof_nb.analysis.memory.memory_peak import ALWAYS, ALWAYS_BEFORE, InUse
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, Iterations, iterations
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.memory.in_use import InUse
 from epprof_nb.analysis.memory.memory_at import holder_table, holders_of
 from epprof_nb.analysis.memory.memory_curve import greatest
+from epprof_nb.analysis.memory.memory_peak import InUse
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.util.format import shorten
 

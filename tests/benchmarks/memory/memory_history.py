@@ -19,7 +19,7 @@ import torch
 
 import epprof_nb
 from epprof_nb.analysis.base.index import index_of
-from epprof_nb.analysis.memory.in_use import InUse
+from epprof_nb.analysis.memory.memory_peak import InUse
 from epprof_nb.recording.cupti import nvml
 from tests.benchmarks.shared import torch_cuda_models
 from tests.benchmarks.shared.harness import header, median_bounds, paired, show

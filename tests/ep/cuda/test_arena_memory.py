@@ -8,7 +8,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.analysis.base.index import index_of
-from epprof_nb.analysis.memory.in_use import InUse
+from epprof_nb.analysis.memory.memory_peak import InUse
 from epprof_nb.recording.memory.arena_blocks import ArenaLog
 from epprof_nb.recording.memory.pool_totals import OWN_POOL
 from tests.ort import models

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.memory.in_use import InUse
+from epprof_nb.analysis.memory.memory_peak import InUse
 from epprof_nb.views.queries import memory_holders
 from epprof_nb.views.queries.memory_holders import LABELS, holders_at, holders_over_time
 from tests.helpers.memory_blocks import MB, block, profile_of, random_profile

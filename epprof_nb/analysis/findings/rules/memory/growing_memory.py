@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.stack_lines import StackLines, enclosing_function
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, own_line_name
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines, waited_for_work
-from epprof_nb.analysis.memory.in_use import ALWAYS, ALWAYS_BEFORE, InUse
+from epprof_nb.analysis.memory.memory_peak import ALWAYS, ALWAYS_BEFORE, InUse
 from epprof_nb.analysis.steps.allocating_loops import allocation_turns
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS
 from epprof_nb.arrays.groups import group_codes, sum_by_group

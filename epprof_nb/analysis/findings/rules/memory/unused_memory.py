@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_memory import device_bytes, refused_calls
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding
-from epprof_nb.analysis.memory.in_use import lifetimes
+from epprof_nb.analysis.memory.memory_peak import lifetimes
 from epprof_nb.analysis.memory.memory_pools import pool_table
 from epprof_nb.analysis.memory.memory_without_blocks import CONTEXT, UNNAMED
 from epprof_nb.core.ort_binding import ONNX_RUNTIME
