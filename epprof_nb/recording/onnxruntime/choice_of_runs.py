@@ -48,6 +48,8 @@ FIRST_RUNS = 2
 MAX_FIRST_RUNS = 32
 """Number of threads whose first runs are recorded. These may launch work that later runs do not,
 such as memsets of a library's memory, and it may differ from thread to thread."""
+_FIRST_CHECK = 16
+"""Number of learned runs of any size after which one is recorded as a check; doubles each time."""
 _MAX_DISTRUST = 3
 """Number of recordings with wrongly identified runs after which all runs are recorded."""
 _PLAIN_RUNS = 3
@@ -81,9 +83,10 @@ class RunHistory:
     """
 
     __slots__ = (
-        "__weakref__", "_distrust", "_first_runs", "_launches", "_operators", "_plain_ns",
-        "_plain_runs", "_recorded", "_recorded_in", "_recorded_ns", "_spent_ns", "_total_ns",
-        "any_size", "being_recorded", "comparison", "may_learn", "sequences", "used",
+        "__weakref__", "_distrust", "_first_runs", "_launches", "_learned_runs", "_operators",
+        "_plain_ns", "_plain_runs", "_recorded", "_recorded_in", "_recorded_ns",
+        "_spent_ns", "_total_ns", "any_size", "being_recorded", "comparison", "may_learn",
+        "sequences", "used",
     )  # fmt: skip
 
     def __init__(self, *, any_size: bool = False) -> None:
@@ -108,6 +111,7 @@ class RunHistory:
         self._operators = OperatorLaunches(any_size=self.any_size)
         self._recorded = 0
         self._first_runs = 0
+        self._learned_runs = 0
 
     def must_record(self, *, first: bool, recording: int = 0) -> bool:
         """Whether to record the next run.
@@ -154,9 +158,17 @@ class RunHistory:
             self._first_runs += first
             self.comparison.add_recorded(launches, launch_hash, function_hash)
         elif self._launches:
-            self.comparison.compare(launch_hash, function_hash, mismatched)
+            is_known = self.comparison.compare(launch_hash, function_hash, mismatched)
+            if is_known and self.any_size:
+                self._add_learned()
         if self._recorded > 1:  # the first run is not representative
             self._add_time(duration_ns, recorded=recorded)
+
+    def _add_learned(self) -> None:
+        self._learned_runs += 1
+        count = self._learned_runs
+        if count >= _FIRST_CHECK and not count & (count - 1):
+            self.comparison.owed = max(self.comparison.owed, 1)
 
     def _add_time(self, duration_ns: int, *, recorded: bool) -> None:
         # Use the shortest times, because other processes can only lengthen a run. The mean of a few

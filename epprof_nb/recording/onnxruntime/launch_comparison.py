@@ -15,8 +15,6 @@ _MAX_OWED = 64
 _HITS_TO_FORGIVE = 8
 """Number of consecutive matches that reset the count of mismatches. Libraries choose another kernel
 about every 16 sizes, and some of these runs are recorded."""
-_FIRST_CHECK = 16
-"""Number of compared runs of any size after which one is recorded as a check; doubles each time."""
 
 
 class LaunchComparison:
@@ -40,15 +38,15 @@ class LaunchComparison:
     """
 
     __slots__ = (
-        "_any_size", "_compared", "_hits", "_known", "_last_mismatched",
-        "_mismatched_before_recorded", "_misses", "has_given_up", "mismatched", "owed",
+        "_any_size", "_hits", "_known", "_last_mismatched", "_mismatched_before_recorded",
+        "_misses", "has_given_up", "mismatched", "owed",
     )  # fmt: skip
 
     def __init__(self, *, any_size: bool) -> None:
         self._any_size = any_size
         self._known: dict[int, int | None] = {}
         """Exact hash of the run that was recorded, by hash; None if runs of any size match."""
-        self.owed = self._compared = self._hits = self._misses = 0
+        self.owed = self._hits = self._misses = 0
         self.mismatched = self._mismatched_before_recorded = 0
         self._last_mismatched: tuple[tuple[int, int], ...] = ()
         """Hash of the launches of the last mismatched runs, with their number."""
@@ -70,8 +68,10 @@ class LaunchComparison:
             self._keep(key, None)
             self._misses = max(self._misses - 1, 0)
 
-    def compare(self, launch_hash: int, function_hash: int, mismatched: int) -> None:
-        """Add a run that was not recorded; `mismatched` has the value of when it began.
+    def compare(self, launch_hash: int, function_hash: int, mismatched: int) -> bool:
+        """Add a run that was not recorded; return whether its launches were known.
+
+        The argument `mismatched` has the value of the attribute when the run began.
 
         Each consecutive mismatch doubles the number of runs to record next. A session whose
         launches always differ is soon recorded run by run. Runs that launch the same count once if
@@ -83,14 +83,11 @@ class LaunchComparison:
             self._hits += 1
             if self._hits >= _HITS_TO_FORGIVE:
                 self._misses = 0
-            self._compared += self._any_size
-            if self._compared >= _FIRST_CHECK and not self._compared & (self._compared - 1):
-                self.owed = max(self.owed, 1)
-            return
+            return True
         since = min(mismatched, self._mismatched_before_recorded)
         if any(other == key and number > since for other, number in self._last_mismatched):
             self.owed = max(self.owed, 1)
-            return
+            return False
         self.mismatched += 1
         missed = (*self._last_mismatched, (key, self.mismatched))
         self._last_mismatched = missed[-MAX_HASHES:]
@@ -98,6 +95,7 @@ class LaunchComparison:
         self.owed = min(1 << self._misses, _MAX_OWED)
         self._misses = min(self._misses + 1, 16)
         self.has_given_up |= not self._any_size and self._misses >= GIVEN_UP_AFTER
+        return False
 
     def distrust(self, hashes: set[int]) -> bool:
         """Forget launches whose nodes turned out to be unknown; return whether there are any."""
