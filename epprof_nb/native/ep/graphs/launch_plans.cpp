@@ -13,6 +13,7 @@
 namespace epprof::ep {
 namespace {
 
+constexpr size_t kMostPlans = 8;  // per node, one for each set of input shapes
 constexpr size_t kMostOutputs = 16, kMostLaunches = 16, kMostScratches = 4;
 
 // Scratch memory of a repeat. Once its launches are made, the next work of the stream may reuse it.
@@ -107,7 +108,7 @@ void LaunchPlans::add(LaunchPlanPtr plan) {
   std::lock_guard lock(mutex_);
   auto same = std::find_if(plans_.begin(), plans_.end(),
                            [&](const LaunchPlanPtr& known) { return *known->key == *plan->key; });
-  if (same == plans_.end() && plans_.size() == kMost) same = plans_.end() - 1;
+  if (same == plans_.end() && plans_.size() == kMostPlans) same = plans_.end() - 1;
   if (same != plans_.end()) {
     dropped = std::move(*same);
     plans_.erase(same);

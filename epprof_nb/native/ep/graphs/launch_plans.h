@@ -54,7 +54,6 @@ class LaunchPlans {
   void add(LaunchPlanPtr plan);
 
  private:
-  static constexpr size_t kMost = 8;
   std::atomic<bool> has_any_{false};
   mutable std::mutex mutex_;
   mutable std::vector<LaunchPlanPtr> plans_;  // most recently used first
