@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
 
+LEAST_STATED_SHARE = 0.03
+"""Share of the unprofiled wall time from which the headline states it."""
 _LARGE_SHARE, _CERTAIN_PART = 1.0, 0.8
 """Estimated share from which only the least one is stated, and the part of the estimate that is
 certain enough: as a share of what little the code itself took, the error would be large."""

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.added_time.added_time import added_time, reason_without_added_time
+from epprof_nb.analysis.added_time.added_time import (
+    LEAST_STATED_SHARE,
+    added_time,
+    reason_without_added_time,
+)
 from epprof_nb.analysis.base.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.base.devices import device_labels, device_name, device_word
 from epprof_nb.analysis.base.index import ProfileIndex, index_of
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
 
 _MAX_GAPS = 1_000
 _MAX_ERROR = 500
-_NOTABLE_ADDED = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ class Headline:
     def overhead_text(self) -> str:
         """The profiler's own time, and what it added if that is notable; empty if unknown."""
         parts = []
-        if self.added is not None and self.added >= _NOTABLE_ADDED:
+        if self.added is not None and self.added >= LEAST_STATED_SHARE:
             about = "about" if self.is_measured else "an estimated"
             about = "at least" if self.is_least else about
             parts.append(f"profiling added {about} {self.added:.0%}".replace("%", " %"))
