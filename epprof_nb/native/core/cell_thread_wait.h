@@ -32,7 +32,7 @@ class CellThreadWait {
   }
 
  private:
-  // As in recording/session/cell_thread_wait.py.
+  // As in recording/session/cell_thread_without_callbacks.py.
   static constexpr int64_t kIdle = 8, kFallingAsleepNs = 50000;
 
   uint64_t tid_ = 0;

@@ -14,7 +14,7 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.clock_conversion import CLOCK_SLACK_NS
 from epprof_nb.recording.native_columns import names_of
 from epprof_nb.recording.recorder import RecordedCalls
-from epprof_nb.recording.session.cell_thread_wait import observe
+from epprof_nb.recording.session.cell_thread_without_callbacks import observe
 from epprof_nb.recording.session.recording import Batch, column
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from epprof_nb.data.schema import API_CALLS, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.recording.cupti.tables import is_wait_of_profiler
 from epprof_nb.recording.recorder import CellLog, RecordedCalls, RecorderOutput
-from epprof_nb.recording.session.cell_thread_wait import observe
+from epprof_nb.recording.session.cell_thread_without_callbacks import observe
 from epprof_nb.recording.session.launch_log import LaunchLog
 from epprof_nb.recording.session.recording import Batch
 from tests.paths import ROOT, TESTS
