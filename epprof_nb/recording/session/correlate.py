@@ -26,6 +26,7 @@ from epprof_nb.recording.session import (
     ep_replayed_nodes,
     garbage_collections,
 )
+from epprof_nb.recording.session.cell_thread_wait import is_awaited_by_cell
 from epprof_nb.recording.session.gloo_flight_recorder import with_flight_recorder
 from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
 from epprof_nb.recording.session.launch_stacks import LaunchStacks
@@ -233,7 +234,7 @@ _STACK, _CELL, _NONE = 0, 1, 2
 def _ops_of_calls(launches: LaunchLog, ops: Table) -> _OpsOfCalls:
     by_stack = launches.has_own_op
     op = (launches.op & ~NO_OP).view(np.int64)
-    op[(op == 0) | ~(by_stack | launches.is_awaited_by_cell)] = MISSING
+    op[(op == 0) | ~(by_stack | is_awaited_by_cell(launches))] = MISSING
     is_known = op != MISSING
     is_unresolved = is_known & ~contains(ops["op_id"], op)
     op[is_unresolved] = MISSING

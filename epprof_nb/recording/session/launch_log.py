@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # Launch flags and the op column's top bit, as in native/core/records.h.
-_CAPTURED, _PROFILER_INTERNAL, _STILL_IN_CALL, CELL_WAITED, _CELL_RAN = 1, 2, 4, 8, 16
+_CAPTURED, _PROFILER_INTERNAL, _STILL_IN_CALL, CELL_WAITED, CELL_RAN = 1, 2, 4, 8, 16
 NO_OP = np.uint64(1 << 63)
 _DOMAINS = ("driver", "runtime", "host")
 
@@ -87,25 +87,6 @@ class LaunchLog:
         """Mask of the calls made while an op was open on the calling thread."""
         own: npt.NDArray[np.bool_] = (self.op & NO_OP) == 0
         return own
-
-    @property
-    def is_awaited_by_cell(self) -> npt.NDArray[np.bool_]:
-        """Mask of the calls on threads without ops whose work the cell's statement waited for.
-
-        For each such call the log says whether the cell's thread used CPU time since the previous
-        call of the calling thread, or waited with an unchanged op stack. A thread that made calls
-        only while the cell's thread waited works for the waiting statement. A thread that launched
-        while the cell's thread was running counts as independent, and its work stays unattributed.
-        """
-        # The calling thread has no op, but the cell's thread has one.
-        candidate: npt.NDArray[np.bool_] = self.op > NO_OP
-        if not candidate.any():
-            return candidate
-        waited = candidate & ((self.flags & CELL_WAITED) != 0)
-        ran = candidate & ((self.flags & _CELL_RAN) != 0)
-        workers = np.setdiff1d(np.unique(self.thread[waited]), np.unique(self.thread[ran]))
-        awaited: npt.NDArray[np.bool_] = candidate & np.isin(self.thread, workers)
-        return awaited
 
 
 def _from_batches(batches: list[Batch]) -> LaunchLog:
@@ -193,7 +174,7 @@ def from_external_correlation(
         calls["start_ns"][others],
     )
     flags[others] |= np.where(waited, CELL_WAITED, 0).astype(np.uint16)
-    flags[others] |= np.where(ran, _CELL_RAN, 0).astype(np.uint16)
+    flags[others] |= np.where(ran, CELL_RAN, 0).astype(np.uint16)
     op[op == 0] = NO_OP
     op[others] |= np.maximum(cell_op, 0).astype(np.uint64)
     return LaunchLog(

@@ -15,6 +15,7 @@ from epprof_nb.data.schema import API_CALLS, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.recording.cupti.tables import is_wait_of_profiler
 from epprof_nb.recording.recorder import CellLog, RecordedCalls, RecorderOutput
+from epprof_nb.recording.session.cell_thread_wait import is_awaited_by_cell
 from epprof_nb.recording.session.cell_thread_without_callbacks import observe
 from epprof_nb.recording.session.launch_log import LaunchLog
 from epprof_nb.recording.session.recording import Batch
@@ -156,8 +157,8 @@ def test_the_launch_log_is_that_of_the_callbacks():
     # OTHER launched while the cell computed, which makes it independent; WORKER did so once only.
     _, _, ran = observe([log], launches.thread, launches.start)
     assert ran[launches.thread == OTHER].any()
-    assert not launches.is_awaited_by_cell[launches.thread == OTHER].any()
-    assert not launches.is_awaited_by_cell[launches.thread == CELL].any()
+    assert not is_awaited_by_cell(launches)[launches.thread == OTHER].any()
+    assert not is_awaited_by_cell(launches)[launches.thread == CELL].any()
 
 
 def test_threads_that_only_launch_while_the_cell_waits_work_for_it():
@@ -165,7 +166,7 @@ def test_threads_that_only_launch_while_the_cell_waits_work_for_it():
     at = list(range(50 * MS, 70 * MS, MS))
     output = recorded(log, [WORKER] * 20, at)
     launches = LaunchLog.of([no_callbacks()], [output], Table(OPS))
-    assert launches.is_awaited_by_cell.all()
+    assert is_awaited_by_cell(launches).all()
     assert set((launches.op & ~np.uint64(1 << 63)).tolist()) == {8}
 
 

@@ -5,10 +5,10 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.data.schema import OPS
 from epprof_nb.data.table import Table
-from epprof_nb.recording.session.launch_log import CELL_WAITED, NO_OP, LaunchLog
+from epprof_nb.recording.session.launch_log import LaunchLog
 from epprof_nb.recording.session.recording import Batch
 
-IN_CALL, CELL_RAN = 4, 16
+IN_CALL = 4
 WIDTHS = {
     "correlation_id": "u8", "op_id": "u8", "start_ns": "i8", "end_ns": "i8", "thread_id": "u8",
     "return_value": "i4", "flags": "u2", "name_id": "u4", "domain": "u2",
@@ -30,15 +30,6 @@ def batch(*calls):
 def calls(*batches):
     log = LaunchLog.of(list(batches), [], Table(OPS))
     return list(zip(log.correlation.tolist(), log.end.tolist(), strict=True))
-
-
-def test_a_thread_that_launched_while_the_cell_ran_is_not_awaited_by_it():
-    log = LaunchLog.of(
-        [batch((1, 5, CELL_WAITED), (2, 6, CELL_RAN), (3, 7, CELL_WAITED))], [], Table(OPS)
-    )
-    log.op = np.full(3, NO_OP | np.uint64(7))
-    log.thread = np.array([10, 10, 11])
-    assert log.is_awaited_by_cell.tolist() == [False, False, True]
 
 
 def test_a_call_in_progress_at_flushes_is_in_the_log_once():
