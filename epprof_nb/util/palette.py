@@ -6,12 +6,6 @@ distinct in greyscale print.
 
 from __future__ import annotations
 
-import zlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 KERNEL, COPY, MEMSET, OTHER = "#0072b2", "#e69f00", "#009e73", "#8b95a3"
 """One hue per kind of activity."""
 TOTAL = "#9fc8e3"
@@ -21,10 +15,10 @@ SERIES = (KERNEL, "#d55e00", MEMSET, "#cc79a7", COPY, "#56b4e9", "#000000")
 OPERATORS = (
     *SERIES[:-1], "#7a5195", "#783018", "#4f1fbf", "#ccc06c", "#3a5252", "#a8d5b5"
 )  # fmt: skip
-"""Colours of operators, classes of modules and functions by `operator_hues`.
+"""Colours of operators, classes of modules and functions by hue.
 
-The viewer has the same in ``render/palettes.ts``. A test there checks that colour-blind readers can
-tell them apart.
+`epprof_nb.views.timeline.op_colours` chooses the hue of a name. The viewer has the same in
+``render/palettes.ts``. A test there checks that colour-blind readers can tell them apart.
 """
 KINDS = {0: OTHER, 1: KERNEL, 2: COPY, 3: MEMSET}
 """Colours of activities by the code of their kind; see `epprof_nb.data.schema.ACTIVITY_KINDS`."""
@@ -34,36 +28,6 @@ _TINT = 3 / 8
 """Share of its hue in the tint of an op; the viewer has the same."""
 TEXT, RULE = "#1b2430", "#e3e7ec"
 """Text and rules."""
-_SEED = b"63229 "
-"""Chosen so that the most common operators of ONNX, operators of ATen and modules of PyTorch, eight
-or nine of each, have different hues."""
-
-
-def operator_hues(names: Sequence[str]) -> list[int]:
-    """Return the index in `OPERATORS` of the hue of each name.
-
-    A name has the same hue in all profiles, unless a name with more time has it already. The first
-    names, one per hue, have different hues; further names share them.
-
-    Parameters
-    ----------
-    names
-        The names, those with the most time first.
-
-    Examples
-    --------
-    >>> operator_hues(["forward"]), operator_hues(["backward"])
-    ([7], [7])
-    >>> operator_hues(["forward", "backward"])
-    [7, 0]
-    """
-    hues = [zlib.crc32(_SEED + name.encode(errors="replace")) % len(OPERATORS) for name in names]
-    leading, rest = hues[: len(OPERATORS)], hues[len(OPERATORS) :]
-    free = iter([hue for hue in range(len(OPERATORS)) if hue not in leading])
-    # Only a name whose hue is taken gets another one, so that the others keep theirs.
-    is_taken = [hue in leading[:rank] for rank, hue in enumerate(leading)]
-    own = [next(free) if taken else hue for hue, taken in zip(leading, is_taken, strict=True)]
-    return own + rest
 
 
 def _tint(colour: str) -> str:

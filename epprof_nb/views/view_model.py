@@ -19,10 +19,10 @@ from epprof_nb.analysis.utilisation import counters
 from epprof_nb.analysis.utilisation.counters import POINTS
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.util import palette
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.thread_pool import ThreadPool
 from epprof_nb.views.timeline import lanes
+from epprof_nb.views.timeline.op_colours import operator_hues
 from epprof_nb.views.timeline.with_statements import ops_of_with_statements, without_statements
 
 if TYPE_CHECKING:
@@ -135,11 +135,11 @@ class ViewModel:
     def hue_of_name(self) -> dict[str, int]:
         """Hue of each name of `operators`, in the same order."""
         names = [*dict.fromkeys(self.operators.names)]  # a module and its class may share one
-        return dict(zip(names, palette.operator_hues(names), strict=True))
+        return dict(zip(names, operator_hues(names), strict=True))
 
     @cached_property
     def operator_hues(self) -> npt.NDArray[np.int64]:
-        """Hue of each op's operator, -1 for none; see `epprof_nb.util.palette.operator_hues`."""
+        """Hue of each op's operator, -1 for none; see `operator_hues` of `op_colours`."""
         hues = [*map(self.hue_of_name.__getitem__, self.operators.names), MISSING]
         return np.array(hues, np.int64)[self.operators.ranks]
 

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from epprof_nb.util import palette
+from epprof_nb.views.timeline.op_colours import operator_hues
 from tests.browser.helpers.pixels import KERNEL, KERNEL_2, lane_y, pixel, ready, x_at
 from tests.browser.helpers.settling import settled
 from tests.helpers.tiny import op, profile
@@ -99,13 +100,13 @@ def test_nodes_have_the_hue_of_their_operator_if_there_is_no_device_work(shown):
     y = lane_y(page, "thread") + 17
     conv, relu = (pixel(page, x_at(page, ms), y) for ms in (50, 90))
     for name, colour in (("Conv", conv), ("Relu", relu)):
-        tint = palette.NODES[palette.operator_hues([name])[0]]
+        tint = palette.NODES[operator_hues([name])[0]]
         assert colour == tuple(bytes.fromhex(tint[1:]))
 
 
 def test_names_with_the_same_preferred_hue_have_different_keys_in_the_legend(shown):
     names = ("forward", "backward")
-    assert len({palette.operator_hues([name])[0] for name in names}) == 1
+    assert len({operator_hues([name])[0] for name in names}) == 1
     rows = [
         op(i, name, i * 10**6, (i + 1) * 10**6, op_type="operator", category="operator")
         for i, name in enumerate(names, 1)

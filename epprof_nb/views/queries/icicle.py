@@ -56,7 +56,7 @@ def icicle(
         and ``text`` of each frame (the first and the last are indices into ``names``), -1 for none;
         and ``stack_node``, the node of each stack of ``stack_id``. Without device work,
         ``hue`` is the hue of the operator of each node, -1 for none; see
-        `epprof_nb.util.palette.operator_hues`.
+        `epprof_nb.views.timeline.op_colours.operator_hues`.
     """
     tree = view_model.breakdown(by)
     weights = ("device_ns", "launches", "waits") if "launches" in tree else ("device_ns", "host_ns")

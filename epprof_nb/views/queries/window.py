@@ -101,9 +101,9 @@ def query_window(
     columns
         Integers by ``<prefix>.<column>``. ``op`` is the index of the op among those sent, -1 for
         none; text columns are codes into ``names``, -1 for missing. ``op.operator`` is the hue of
-        an op's operator, see `epprof_nb.util.palette.operator_hues`, -1 for other ops. If a
-        rectangle represents several events, ``members`` is their number and ``cover`` the time they
-        cover; the other columns describe the longest event.
+        an op's operator, see `epprof_nb.views.timeline.op_colours.operator_hues`, -1 for other ops.
+        If a rectangle represents several events, ``members`` is their number and ``cover`` the time
+        they cover; the other columns describe the longest event.
     """
     tables, layouts = view_model.profile.tables, view_model.layout.by_prefix()
     strings = StringTable()

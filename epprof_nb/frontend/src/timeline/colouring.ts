@@ -1,4 +1,5 @@
-// Choice of what the colours of events mean, and the assignment of hues and shades to names.
+// Choice of what the colours of events mean, and the assignment of hues and shades to names. Python
+// chooses the hues of operators (views/timeline/op_colours.py).
 
 import { memoize } from "../base/memoize.ts";
 import type { EventSet, Events } from "../data/events.ts";

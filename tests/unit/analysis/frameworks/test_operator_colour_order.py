@@ -18,7 +18,7 @@ from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.html import notebook_html
 from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.renderers.text import as_text
-from epprof_nb.views.timeline.op_colours import COLOURS
+from epprof_nb.views.timeline.op_colours import COLOURS, operator_hues
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.headers import first_view_header
 from tests.helpers.tiny import kernel, line, op, profile
@@ -77,7 +77,7 @@ def test_the_viewer_has_the_hue_of_each_node(details):
     many = [node(i + 2, f"Op{i}", 100 * i, 100 * i + 90 - i) for i in range(10)]
     model = ViewModel(run(*many))
     _, columns = query_window(model, WindowQuery(0, 1000), details=details)
-    hues = palette.operator_hues([f"Op{i}" for i in range(10)])
+    hues = operator_hues([f"Op{i}" for i in range(10)])
     assert sorted(columns["op.operator"].tolist()) == sorted([-1, *hues])
     assert first_view_header(model)["operators"] == [
         {"name": f"Op{i}", "number": hues[i]} for i in range(8)
@@ -108,9 +108,9 @@ def test_a_name_has_the_same_hue_in_two_profiles():
 
 
 def test_names_with_one_preferred_hue_have_different_hues_in_a_profile():
-    alone = {name: palette.operator_hues([name])[0] for name in ("forward", "backward", "Conv")}
+    alone = {name: operator_hues([name])[0] for name in ("forward", "backward", "Conv")}
     assert alone["forward"] == alone["backward"] != alone["Conv"]
-    forward, backward, conv = palette.operator_hues(["forward", "backward", "Conv"])
+    forward, backward, conv = operator_hues(["forward", "backward", "Conv"])
     assert (forward, conv) == (alone["forward"], alone["Conv"])
     assert backward not in (forward, conv)
     ranges = [
@@ -124,7 +124,7 @@ def test_names_with_one_preferred_hue_have_different_hues_in_a_profile():
 @pytest.mark.parametrize("count", [0, 1, 12, 13, 40])
 def test_as_many_names_as_there_are_hues_have_different_ones(count):
     names = [f"phase {i}" for i in range(count)]
-    hues = palette.operator_hues(names)
+    hues = operator_hues(names)
     leading = hues[: len(palette.OPERATORS)]
     assert len(hues) == count
     assert len(set(leading)) == len(leading)
@@ -137,7 +137,7 @@ def test_common_names_have_different_preferred_hues():
         "Linear Conv2d LayerNorm ReLU GELU Embedding MultiheadAttention BatchNorm2d Dropout",
         "aten::mm aten::addmm aten::bmm aten::add_ aten::copy_ aten::mul aten::sum",
     ):
-        hues = {palette.operator_hues([name])[0] for name in names.split()}
+        hues = {operator_hues([name])[0] for name in names.split()}
         assert len(hues) == len(names.split())
 
 
@@ -165,7 +165,7 @@ def test_traces_of_host_work_have_colours(trace, word):
 
 
 def test_names_with_characters_that_utf_8_lacks_have_a_hue():
-    assert 0 <= palette.operator_hues(["\ud800"])[0] < len(palette.OPERATORS)
+    assert 0 <= operator_hues(["\ud800"])[0] < len(palette.OPERATORS)
 
 
 def rgb(colour):
@@ -178,7 +178,7 @@ def test_the_picture_has_the_colours_of_operators_and_their_bars(on_device):
     png = as_png(ViewModel(run(*CHAIN, activities=activities)))
     pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))[..., :3]
     found = {tuple(colour) for colour in pixels.reshape(-1, 3).tolist()}
-    hues = palette.operator_hues(["Conv", "Gemm", "Relu"])
+    hues = operator_hues(["Conv", "Gemm", "Relu"])
     for hue in hues:
         is_drawn = rgb(COLOURS[len(palette.OPS) + hue]) in found
         assert is_drawn == (not on_device)
