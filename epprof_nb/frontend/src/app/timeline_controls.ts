@@ -1,4 +1,4 @@
-// Search, range selection and keyboard commands of the timeline, and the panels below it.
+// Search, range selection and memory of the timeline, and the panels below it.
 
 import { h } from "../base/dom.ts";
 import { MemoryPanel } from "../breakdown/memory_panel.ts";
@@ -8,8 +8,7 @@ import { MemoryMark } from "../timeline/overlays/memory_mark.ts";
 import { RangeMark } from "../timeline/overlays/range_mark.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { SearchBar } from "./search_bar.ts";
-
-const GROUP = "Select";
+import { selectionKeys } from "./selection_keys.ts";
 
 export interface TimelineControls {
   /** Event details and range breakdown, to be placed below the timeline. */
@@ -73,57 +72,7 @@ export function addControls(
     () => viewport.view.start,
     () => timeline.element.focus(),
   );
-  if (header.counters.some(({ parts }) => parts))
-    timeline.shortcuts.add({
-      keys: ["b"],
-      help: "Show what holds the memory at the pointer, or at the peak",
-      group: GROUP,
-      run: () => memory.pick(timeline.pointed),
-    });
-  timeline.shortcuts.add(
-    {
-      keys: ["/", "ctrl+f"],
-      help: "Search names",
-      group: GROUP,
-      run: () => search.open(),
-    },
-    {
-      keys: ["i"],
-      help: "Start a time range at the pointer",
-      group: GROUP,
-      run: () => mark.edge("start"),
-    },
-    {
-      keys: ["o"],
-      help: "End the time range at the pointer",
-      group: GROUP,
-      run: () => mark.edge("end"),
-    },
-    {
-      keys: ["escape"],
-      help: "Clear the selection, then the time range",
-      group: GROUP,
-      run: () => {
-        if (selection.query) selection.clear();
-        else if (memory.picked) memory.set(null);
-        else if (mark.range) mark.set(null);
-        else return false;
-        return true;
-      },
-    },
-    {
-      keys: ["]"],
-      help: "Next highlighted event, or the activity that a single event launched",
-      group: GROUP,
-      run: () => selection.next(1),
-    },
-    {
-      keys: ["["],
-      help: "Previous highlighted event, or the launch of a single event",
-      group: GROUP,
-      run: () => selection.next(-1),
-    },
-  );
+  timeline.shortcuts.add(...selectionKeys(timeline, search, mark, memory));
 
   source.onSelect((query) => {
     if (query) void selection.select(query, "rows of a DataFrame");

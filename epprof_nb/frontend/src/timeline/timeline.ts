@@ -18,7 +18,7 @@ import { CounterTracks } from "./counter_tracks.ts";
 import { drawFrame } from "./frame.ts";
 import type { Geometry } from "./geometry.ts";
 import { openHelp } from "./input/help_dialog.ts";
-import { GESTURES, keyboardCommands } from "./input/keyboard_commands.ts";
+import { GESTURES, navigationKeys } from "./input/navigation_keys.ts";
 import { extentOf, PointerHandler } from "./input/pointer.ts";
 import { Shortcuts } from "./input/shortcut_registry.ts";
 import { listen } from "./input/wheel_and_drag.ts";
@@ -157,7 +157,7 @@ export class Timeline {
     this.add(new BoxZoom(this.viewport, () => this.draw()));
     this.add(measure);
     this.shortcuts.addGestures(...GESTURES);
-    this.shortcuts.add(...keyboardCommands(this), ...measure.commands);
+    this.shortcuts.add(...navigationKeys(this), ...measure.commands);
     const moved = (): void => {
       this.draw();
       this.#loadWindow();

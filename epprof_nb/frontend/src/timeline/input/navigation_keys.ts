@@ -1,4 +1,5 @@
-// Keyboard commands for moving through the timeline and for its lanes, and the list of gestures.
+// Keys for moving through the timeline and for its lanes, and the list of gestures. Keys that select
+// events, time ranges or memory are in app/selection_keys.ts.
 
 import type { Viewport } from "../../base/viewport.ts";
 import type { SelectionController } from "../../selection/controller.ts";
@@ -40,7 +41,7 @@ interface Navigable {
   targetLane(): string | null;
 }
 
-export function keyboardCommands(timeline: Navigable): Command[] {
+export function navigationKeys(timeline: Navigable): Command[] {
   const { viewport, selection, laneState } = timeline;
   const pan = (share: number): void => viewport.nudge(viewport.width * share);
   const command = (keys: string[], group: string, help: string, run: () => unknown): Command => ({
