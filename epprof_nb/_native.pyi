@@ -533,7 +533,7 @@ def cupti_set_layout(layout: bytes, /) -> None:
     """Set the record layout of the loaded CUPTI version."""
 
 def cupti_start(
-    *, kinds: bytes, callbacks: bool, all_calls: bool, external: bool
+    *, kinds: bytes, callbacks: bool, all_calls: bool, external: bool, part: int
 ) -> dict[str, int]:
     """Start recording; raises RuntimeError on failure.
 
@@ -547,6 +547,9 @@ def cupti_start(
         Log every runtime and driver call.
     external : bool
         Tag calls with external correlation ids, the fallback without callbacks.
+    part : int
+        Number of the session's part. The launch log has it above 40 bits of correlation ids,
+        because CUPTI numbers calls anew after another profiler has finalized it.
 
     Returns
     -------

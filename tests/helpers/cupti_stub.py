@@ -33,7 +33,7 @@ _native.set_recording(ops=True, launches=True)
 
 def start(all_calls=False, external=False):
     _native.cupti_start(
-        kinds=b"", callbacks=not external, all_calls=all_calls, external=external
+        kinds=b"", callbacks=not external, all_calls=all_calls, external=external, part=0
     )
 """
 

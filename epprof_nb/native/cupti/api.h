@@ -24,7 +24,7 @@ struct epprof_cupti_started {
 // kinds: CUpti_ActivityKind numbers. all_calls: record every runtime and driver call. external:
 // use external correlation ids.
 char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
-                     int external, struct epprof_cupti_started* started);
+                     int external, uint32_t part, struct epprof_cupti_started* started);
 void epprof_cupti_stop(void);
 // Ends CUPTI in this process if nothing is recorded. The next start starts it anew, also in a forked
 // child, where a CUPTI that the parent has started crashes. Only before CUDA has been started.

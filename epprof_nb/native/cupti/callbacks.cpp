@@ -69,7 +69,7 @@ void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
   uint32_t name = c.calls.name(domain, cbid);
   if (!name) return;
   const CallbackFields& f = c.layout.callback.fields;
-  auto correlation = uint64_t(f.correlation.get<uint32_t>(data));
+  uint64_t correlation = correlation_id(c, f.correlation.get<uint32_t>(data));
   if (f.site.get<uint32_t>(data) == kSiteEnter) {
     auto* context = f.context.get<void*>(data);
     uint64_t session = call_session.load(std::memory_order_relaxed);

@@ -135,8 +135,9 @@ static void enable_allocation_source(const Recording& c, uint32_t kind, uint8_t 
 }
 
 char* epprof_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
-                     int external, struct epprof_cupti_started* started) {
+                     int external, uint32_t part, struct epprof_cupti_started* started) {
   Recording& c = recording();
+  c.part = part;
   memset(started, 0, sizeof *started);
   // Register at each start, because another profiler may have replaced the callbacks.
   CUptiResult result = cupti.ActivityRegisterCallbacks(buffer_requested, buffer_completed);

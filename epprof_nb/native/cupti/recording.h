@@ -24,6 +24,7 @@ struct Recording {
   uint64_t completed_buffers = 0;
   uint64_t dropped_records = 0;  // dropped by CUPTI without a free buffer
   int64_t decode_ns = 0;
+  uint32_t part = 0;  // of the session; see `correlation_id`
   int64_t launch_calls_before = 0;  // of all threads, at the start of the session
 
   std::atomic<bool> running{false};
@@ -49,6 +50,13 @@ struct Recording {
 // calls CUPTI, so a fork must not wait for it.
 extern Recording* current_recording;
 inline Recording& recording() { return *current_recording; }
+
+// CUPTI numbers calls anew after another profiler has finalized it, which may happen while a session
+// pauses. The launch log has the number of the session's part in these bits.
+constexpr int kPartBits = 40;
+inline uint64_t correlation_id(const Recording& c, uint32_t id) {
+  return uint64_t(c.part) << kPartBits | id;
+}
 
 // Subscribes to the API calls to record. Returns CUPTI's result.
 CUptiResult subscribe(Recording& c, bool all_calls);

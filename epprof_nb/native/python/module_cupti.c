@@ -36,19 +36,20 @@ static PyObject* cupti_configure(PyObject* Py_UNUSED(m), PyObject* args, PyObjec
 }
 
 static PyObject* cupti_start(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
-  static char* names[] = {"kinds", "callbacks", "all_calls", "external", NULL};
+  static char* names[] = {"kinds", "callbacks", "all_calls", "external", "part", NULL};
   const char* kinds;
   Py_ssize_t bytes;
   int callbacks, all_calls, external;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$y#ppp", names, &kinds, &bytes, &callbacks,
-                                   &all_calls, &external)) {
+  unsigned int part;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$y#pppI", names, &kinds, &bytes, &callbacks,
+                                   &all_calls, &external, &part)) {
     return NULL;
   }
   struct epprof_cupti_started started;
   char* failed;
   Py_BEGIN_ALLOW_THREADS
   failed = epprof_cupti_start((const uint32_t*)kinds, (size_t)bytes / 4, callbacks, all_calls,
-                          external, &started);
+                          external, part, &started);
   Py_END_ALLOW_THREADS
   if (failed) return raise_message(failed);
   return Py_BuildValue("{sIsIsIsI}", "subscribed", started.subscribed, "subscribe_result",

@@ -47,7 +47,7 @@ class EventWaits:
         self._known = _Records(*(np.empty(0, np.int64) for _ in _Records._fields))
 
     def columns(
-        self, raw: dict[str, Any], correlation: IntArray, context: IntArray
+        self, raw: dict[str, Any], correlation: IntArray, context: IntArray, recorded: IntArray
     ) -> dict[str, npt.NDArray[Any] | CategoryColumn]:
         """Return the columns ``event_...`` of activities.
 
@@ -57,11 +57,13 @@ class EventWaits:
             Columns that the native core has drained.
         correlation, context
             Correlation ids and contexts of the activities.
+        recorded
+            Correlation ids of the calls that recorded events.
         """
         new = _Records(
             ids(raw, "event.context_id", np.int32),
             ids(raw, "event.event_id", np.uint32),
-            ids(raw, "event.correlation_id", np.uint32),
+            recorded,
             ids(raw, "event.sync_id", np.uint64),
             ids(raw, "event.stream_id", np.int32),
         )

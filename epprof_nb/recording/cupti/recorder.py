@@ -62,6 +62,7 @@ class CuptiRecorder(Recorder):
         self._cupti_clock = CuptiClock()
         self._external = False
         self._expected_missing = 0
+        self._part = 0
         self._awaits_first_record = False
         self._sync_intervals: list[tuple[int, int]] = []
         self._records_left = 0
@@ -112,6 +113,7 @@ class CuptiRecorder(Recorder):
             self._sync_intervals.clear()
             self._awaits_first_record = False
             self._event_waits = EventWaits()
+            self._part = 0
             notes = self._begin(options)
             self._hooks.install()
         return notes
@@ -175,6 +177,7 @@ class CuptiRecorder(Recorder):
             self.sync()
             self._before_pause.append(self._drain(waited=True))
             self._end()
+            self._part += 1
             try:
                 return self._begin(wider)
             except CaptureError as error:
@@ -202,6 +205,7 @@ class CuptiRecorder(Recorder):
                 return
             self._interrupted_ns += _native.now_ns() - self._paused_ns
             self._paused_ns = None
+            self._part += 1
             try:
                 self._notes += self._begin(self._options)
             except CaptureError as error:
@@ -215,6 +219,7 @@ class CuptiRecorder(Recorder):
                 callbacks=callbacks,
                 all_calls=all_calls,
                 external=not callbacks,
+                part=self._part,
             )
         except RuntimeError as error:
             raise CaptureError(
@@ -268,9 +273,10 @@ class CuptiRecorder(Recorder):
                 calibration,
                 self._device_of_context,
                 self._event_waits,
+                part=self._part,
                 waits_are_records=self._external,
             ),
-            memory=tables.memory(raw, calibration),
+            memory=tables.memory(raw, calibration, self._part),
             overhead=tables.overhead(raw, calibration),
             dropped=raw["lost"] + raw["dropped"] + raw["unfinished"],
             decode_ns=raw["decode_ns"],
@@ -278,10 +284,10 @@ class CuptiRecorder(Recorder):
         )
         self._check_delivery(output, waited=waited)
         if self._external:
-            calls = tables.api_calls(raw, calibration)
+            calls = tables.api_calls(raw, calibration, self._part)
             output.calls = RecordedCalls(
                 calls,
-                ids(raw, "external.correlation_id", np.uint32),
+                tables.correlation_ids(raw, "external.correlation_id", self._part),
                 ids(raw, "external.id", np.uint64),
                 tables.is_wait_of_profiler(calls, self._sync_intervals),
                 _cell_log(),
@@ -367,6 +373,7 @@ class CuptiRecorder(Recorder):
             self._is_released = False
             if self._options is None:
                 return
+            self._part += 1
             try:
                 self._begin(self._options)
             except CaptureError as error:

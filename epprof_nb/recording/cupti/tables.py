@@ -51,19 +51,30 @@ def _times(
     return times if calibration is None else calibration.apply(times)
 
 
+_PART_BITS = 40
+"""Bits of a correlation id below the number of the session's part, as in the launch log."""
+
+
+def correlation_ids(raw: dict[str, Any], name: str, part: int) -> npt.NDArray[np.int64]:
+    """Return the correlation ids of a column in a part of the session."""
+    found = ids(raw, name, np.uint32)
+    return np.where(found == MISSING, found, found + (part << _PART_BITS)) if part else found
+
+
 def activities(
     raw: dict[str, Any],
     calibration: Calibration | None,
     devices: dict[int, int],
     events: EventWaits | None = None,
     *,
+    part: int = 0,
     waits_are_records: bool = True,
 ) -> Table:
     """Kernels, copies, memsets and synchronizations.
 
     `devices` maps contexts to devices; contexts found in the records are added to it. `events` has
-    the events of earlier drains. Without `waits_are_records`, synchronizations come from callbacks,
-    so their times are on our clock.
+    the events of earlier drains, and `part` is the number of the session's part. Without
+    `waits_are_records`, synchronizations come from callbacks, so their times are on our clock.
     """
     kind = numbers(raw, "kind", np.uint8)
     start, end = (_times(raw, column, calibration) for column in ("start_ns", "end_ns"))
@@ -74,7 +85,7 @@ def activities(
     is_transfer = (kind == _MEMCPY) | (kind == _MEMSET)
     graph = ids(raw, "graph_id", np.int32)
     node = ids(raw, "graph_node_id", np.int64)
-    correlation = ids(raw, "correlation_id", np.uint32)
+    correlation = correlation_ids(raw, "correlation_id", part)
     columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
         "kind": CategoryColumn.from_ids(kind, ACTIVITY_KINDS),
         "name": _activity_names(raw, kind),
@@ -99,7 +110,8 @@ def activities(
     context = ids(raw, "context_id", np.int32)
     columns["context_id"] = context
     columns["device_id"] = _with_devices(ids(raw, "device_id", np.int32), context, devices)
-    columns |= (events or EventWaits()).columns(raw, correlation, context)
+    recorded = correlation_ids(raw, "event.correlation_id", part)
+    columns |= (events or EventWaits()).columns(raw, correlation, context, recorded)
     return Table(ACTIVITIES, columns)
 
 
@@ -146,7 +158,7 @@ def _activity_names(raw: dict[str, Any], kind: npt.NDArray[np.uint8]) -> Categor
     return CategoryColumn.from_ids(keys, kernels | others)
 
 
-def api_calls(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+def api_calls(raw: dict[str, Any], calibration: Calibration | None, part: int = 0) -> Table:
     """API calls recorded by CUPTI (with external correlation only)."""
     start, end = (_times(raw, f"api.{c}", calibration) for c in ("start_ns", "end_ns"))
     runtime = numbers(raw, "api.runtime", np.uint8).astype(np.int64)
@@ -164,7 +176,7 @@ def api_calls(raw: dict[str, Any], calibration: Calibration | None) -> Table:
             "start_ns": start,
             "end_ns": end,
             "duration_ns": end - start,
-            "correlation_id": ids(raw, "api.correlation_id", np.uint32),
+            "correlation_id": correlation_ids(raw, "api.correlation_id", part),
             "return_value": numbers(raw, "api.return_value", np.int32),
         },
     )
@@ -191,7 +203,7 @@ def is_wait_of_profiler(calls: Table, waits: Sequence[tuple[int, int]]) -> BoolA
     return is_wait
 
 
-def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+def memory(raw: dict[str, Any], calibration: Calibration | None, part: int = 0) -> Table:
     """Allocations and releases."""
     source = numbers(raw, "memory.source_id", np.uint32)
     libraries = {i: base_name(path) for i, path in names_of(source).items() if path}
@@ -210,7 +222,7 @@ def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
             "device_id": ids(raw, "memory.device_id", np.int32),
             "context_id": ids(raw, "memory.context_id", np.int32),
             "stream_id": ids(raw, "memory.stream_id", np.int32),
-            "correlation_id": ids(raw, "memory.correlation_id", np.uint32),
+            "correlation_id": correlation_ids(raw, "memory.correlation_id", part),
             "library": CategoryColumn.from_ids(source, libraries),
         },
     )

@@ -26,7 +26,7 @@ def kernel_records(*others: str, memset: bool = False) -> Iterator[None]:
     _native.cupti_configure(buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=5_000_000)
     names = ("CONCURRENT_KERNEL", *others, *(("MEMSET",) if memset else ()))
     kinds = np.array([recorder._kind(name) for name in names], np.uint32).tobytes()
-    _native.cupti_start(kinds=kinds, callbacks=False, all_calls=False, external=False)
+    _native.cupti_start(kinds=kinds, callbacks=False, all_calls=False, external=False, part=0)
     if memset and not _native.cupti_first_launch():
         raise SystemExit("The memset before the work was not launched.")
     try:

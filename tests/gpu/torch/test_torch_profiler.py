@@ -62,8 +62,11 @@ def shares(prof):
     op = prof.ops["name"].reindex(acts["op_id"]).astype(object).fillna("nobody")
     keys = zip(acts["kind"], op, acts["attribution"])
     counts = collections.Counter("/".join(map(str, key)) for key in keys)
+    sizes = acts.groupby("op_id").size()
+    per_op = collections.Counter(zip(prof.ops["name"].reindex(sizes.index).astype(str), sizes))
     return {
         "shares": dict(sorted(counts.items())),
+        "per op": sorted([name, int(size), count] for (name, size), count in per_op.items()),
         "lost": prof.info["recorded"]["lost"],
         "dropped": prof.info["recorded"]["dropped"],
         "wall_ok": bool((acts["end_ns"] <= prof.info["wall_ns"] + 1_000_000).all()),
@@ -126,6 +129,7 @@ def result_of(request, tmp_path_factory):
 
 def assert_same(found: dict, fresh: dict, what: str) -> None:
     assert found["shares"] == fresh["shares"], (what, found)
+    assert found["per op"] == fresh["per op"], (what, found)
     assert not any("nobody" in key for key in fresh["shares"])
     assert any(key.endswith("/cell") for key in fresh["shares"])
     assert found["lost"] == {}, what

@@ -359,6 +359,30 @@ found += recorded(delivers=False)[0]
     assert note.startswith("CUPTI delivered no records.")
 
 
+def test_calls_that_cupti_numbers_anew_in_a_pause_keep_their_own_records(library):
+    code = """
+from epprof_nb.core.options import Options
+
+recorder = CuptiRecorder()
+recorder.start(Options())
+parts = []
+for _ in range(3):
+    call(RECORD, 1, 0xE1, 5)
+    call(STREAM_WAIT, 2, 6, 0xE1)
+    recorder._pause()
+    recorder._resume()
+activities = recorder.drain().activities
+recorder.stop()
+calls = np.frombuffer(_native.drain_launches()["correlation_id"], np.int64)
+found = [
+    len(np.unique(calls)),
+    np.isin(activities["correlation_id"], calls).tolist(),
+    (activities["correlation_id"] - activities["event_correlation_id"]).tolist(),
+]
+"""
+    assert found(library, CALLS_ON_EVENTS + RECORDER + code) == [6, [True] * 3, [1] * 3]
+
+
 def test_only_times_of_records_are_on_a_clock_that_another_profiler_registered(library):
     code = """
 found = []
