@@ -417,5 +417,160 @@ joined = '|'.join(out)
 parts = joined.split('|')
 """,
     ),
+    "k-means": (
+        """
+import numpy as np
+rng = np.random.default_rng(0)
+X = rng.normal(size=(2000, 2))
+""",
+        """
+centres = X[:5]
+for step in range(60):
+    dist = ((X[:, None] - centres[None]) ** 2).sum(-1)
+    label = dist.argmin(1)
+    centres = np.array([X[label == k].mean(0) for k in range(5)])
+""",
+    ),
+    "matrix class": (
+        "",
+        """
+class Vec:
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+    def __add__(self, other):
+        return Vec(self.x + other.x, self.y + other.y)
+    def __mul__(self, k):
+        return Vec(self.x * k, self.y * k)
+pos = Vec(0.0, 0.0)
+vel = Vec(1.0, 0.5)
+for i in range(8000):
+    pos = pos + vel * 0.01
+    vel = vel * 0.999
+""",
+    ),
+    "date strings": (
+        """
+import datetime as dt
+""",
+        """
+out = {}
+day = dt.date(2020, 1, 1)
+for i in range(15000):
+    key = day.strftime('%Y-%m')
+    out[key] = out.get(key, 0) + day.weekday()
+    day = day + dt.timedelta(days=1)
+""",
+    ),
+    "pandas merge": (
+        """
+import pandas as pd, numpy as np
+left = pd.DataFrame({'k': np.arange(500), 'v': 1.0})
+right = pd.DataFrame({'k': np.arange(0, 1000, 2), 'w': 2.0})
+""",
+        """
+frames = []
+for i in range(40):
+    m = left.merge(right, on='k')
+    m['s'] = m['v'] + m['w'] * i
+    frames.append(m.head(10))
+joined = pd.concat(frames)
+""",
+    ),
+    "quick sort": (
+        """
+import random
+random.seed(8)
+values = [random.random() for _ in range(6000)]
+""",
+        """
+def quick(items):
+    if len(items) < 2:
+        return items
+    pivot = items[0]
+    low = [x for x in items[1:] if x < pivot]
+    high = [x for x in items[1:] if x >= pivot]
+    return quick(low) + [pivot] + quick(high)
+ordered = quick(values)
+""",
+    ),
+    "torch autograd fit": (
+        """
+import torch
+torch.set_num_threads(1)
+xs = torch.linspace(-1, 1, 100); ys = xs ** 3
+a = torch.zeros(4, requires_grad=True)
+""",
+        """
+for it in range(200):
+    pred = a[0] + a[1] * xs + a[2] * xs ** 2 + a[3] * xs ** 3
+    loss = ((pred - ys) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        a -= 0.1 * a.grad
+        a.grad = None
+""",
+    ),
+    "torch embeddings": (
+        """
+import torch
+from torch import nn
+torch.set_num_threads(1)
+emb = nn.Embedding(500, 16); lin = nn.Linear(16, 500)
+ids = torch.randint(0, 500, (400,))
+""",
+        """
+with torch.no_grad():
+    scores = []
+    for i in range(0, 400):
+        h = emb(ids[i])
+        scores.append(lin(h).softmax(-1)[ids[i]].item())
+""",
+    ),
+    "caesar": (
+        """
+text = 'The quick brown fox jumps over the lazy dog. ' * 400
+""",
+        """
+out = []
+for ch in text:
+    if ch.isalpha():
+        base = 65 if ch.isupper() else 97
+        out.append(chr((ord(ch) - base + 3) % 26 + base))
+    else:
+        out.append(ch)
+secret = ''.join(out)
+""",
+    ),
+    "file lines": (
+        """
+import tempfile, os
+folder = tempfile.mkdtemp()
+""",
+        """
+for n in range(30):
+    with open(os.path.join(folder, f'f{n}.txt'), 'w') as f:
+        for i in range(300):
+            f.write(f'{n},{i}\\n')
+total = 0
+for name in os.listdir(folder):
+    with open(os.path.join(folder, name)) as f:
+        for line in f:
+            total += int(line.split(',')[1])
+""",
+    ),
+    "fraction sums": (
+        """
+from fractions import Fraction
+""",
+        """
+total = Fraction(0)
+terms = []
+for i in range(1, 400):
+    term = Fraction(1, i * (i + 1))
+    total += term
+    terms.append(total)
+""",
+    ),
 }
 """The statements before, and the cell, by name."""
