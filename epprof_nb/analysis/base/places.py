@@ -67,6 +67,7 @@ class Places:
         self.of_op = np.append(codes[:n], self.count)
         self.of_stack = np.full(len(lines) + 1, MISSING, np.int64)
         self.of_stack[with_own] = codes[n:]
+        self._has_stacks = len(with_own) > 0
         # A place belongs to an op or to a stack; the last element is for work without a place.
         none = np.full(len(own), MISSING)
         self._op = np.append(np.append(owner, none)[first], MISSING)
@@ -74,14 +75,17 @@ class Places:
 
     def of_activities(self, rows: npt.NDArray[Any] | slice) -> IntArray:
         """Return the places that launched some activities: of their stacks, else of their ops."""
-        return self.of(self._lines.of_activities()[rows], self._index.activity_op[rows])
+        op = self._index.activity_op[rows]
+        return (
+            self.of(self._lines.of_activities()[rows], op) if self._has_stacks else self.of_op[op]
+        )
 
     def of_calls(
         self, rows: npt.NDArray[Any], op: npt.NDArray[np.signedinteger[Any]] | None = None
     ) -> IntArray:
         """Return the places that made some API calls; `op` replaces the ops of the calls."""
-        of_call = self._index.call_op[rows] if op is None else op
-        return self.of(self._lines.of_calls()[rows], of_call)
+        op = self._index.call_op[rows] if op is None else op
+        return self.of(self._lines.of_calls()[rows], op) if self._has_stacks else self.of_op[op]
 
     def of(
         self, stack: npt.NDArray[np.signedinteger[Any]], op: npt.NDArray[np.signedinteger[Any]]

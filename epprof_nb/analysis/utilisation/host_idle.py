@@ -236,18 +236,21 @@ def _turns(index: ProfileIndex, before: IntArray, after: IntArray) -> IntArray:
     the same name and the same stack, frames of libraries included.
     """
     calls, own = index.profile.tables["api_calls"], index.cached(StackLines).own
-    stack = np.append(index.cached(StackLines).of_calls(), MISSING)
-    kind = np.append(group_codes(calls.names("name").codes, stack[:-1])[0], MISSING)
-    line = own[stack].astype(np.int64)
-    by_time = np.argsort(calls["start_ns"], kind="stable")
-    at = by_time[group_codes(line[:-1][by_time])[1]]
-    first = np.full(len(own), MISSING, np.int64)
-    first[line[at]] = kind[at]
-    pairs = group_codes(line[:-1], kind[:-1])[1]
-    kinds = np.bincount(line[pairs] + 1, minlength=len(own) + 1)[1:]
-    one, other = line[before], line[after]
+    stack = index.cached(StackLines).of_calls()
+    one, other = (own[values_at(stack, rows)].astype(np.int64) for rows in (before, after))
     same = (one == other) & (other >= 0) & (before != after)
-    is_next = (kind[after] == first[other]) & (kind[before] != kind[after])
+    if not same.any():
+        return np.zeros(len(before), np.int64)
+    kind, at = group_codes(calls.names("name").codes, stack)
+    if (calls["start_ns"][1:] < calls["start_ns"][:-1]).any():
+        by_time = np.argsort(calls["start_ns"], kind="stable")
+        at = by_time[group_codes(kind[by_time])[1]]
+    line = own[stack[at]]
+    first = np.full(len(own), MISSING, np.int64)
+    first[line[::-1]] = kind[at[::-1]]  # the earliest kind of a line comes last and remains
+    kinds = np.bincount(line + 1, minlength=len(own) + 1)[1:]
+    old, new = values_at(kind, before), values_at(kind, after)
+    is_next = (new == first[other]) & (old != new)
     found = np.where(kinds[other] > 1, np.where(is_next, _NEXT_TURN, 0), _ONE_CALL)
     return np.where(same, found, 0)
 
