@@ -14,6 +14,7 @@ from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.utilisation.exposed_copies import exposed
 from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, size
 
@@ -93,20 +94,19 @@ def _between(index: ProfileIndex, copies: IntArray) -> Removed:
     of_work = index.calls.rows(activities["correlation_id"][work])
     launches = np.zeros(len(calls) + 1, np.bool_)
     launches[of_work] = True
-    launching = np.flatnonzero(launches[:-1])
-    thread, start = calls["thread_id"][launching], calls["start_ns"][launching]
-    is_later = (thread[1:] > thread[:-1]) | (thread[1:] == thread[:-1]) & (start[1:] >= start[:-1])
-    if not is_later.all():  # the calls of a single thread are mostly in order
-        launching = launching[np.lexsort((start, thread))]
-    at = np.flatnonzero(copy_of[launching] >= 0)
-    by_copy = launching[at]
-    follows = np.diff(at) == 1
-    has_one = np.flatnonzero(np.diff(at) == 2)
-    one_between = launching[at[has_one] + 1]
-    follows[has_one] = _puts_in_place(index, (work, of_work), by_copy, one_between)
-    thread = calls["thread_id"][by_copy]
-    follows &= thread[1:] == thread[:-1]
-    before, after = by_copy[:-1][follows], by_copy[1:][follows]
+    is_copy = (copy_of >= 0) & launches
+    all_copies = np.flatnonzero(is_copy)
+    pairs = [np.empty((2, 0), np.int64)]
+    for thread in unique_values(calls["thread_id"][all_copies]):
+        rows = index.calls_of_thread(thread)
+        launching = rows[launches[rows]]
+        at = np.flatnonzero(is_copy[launching])
+        follows = np.diff(at) == 1
+        has_one = np.flatnonzero(np.diff(at) == 2)
+        between = launching[at[has_one] + 1]
+        follows[has_one] = _puts_in_place(index, (work, of_work), all_copies, between)
+        pairs.append(np.stack([launching[at[:-1][follows]], launching[at[1:][follows]]]))
+    before, after = np.concatenate(pairs, axis=1)
     return Removed(
         activities=copy_of[after],
         thread=calls["thread_id"][after],
