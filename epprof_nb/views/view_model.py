@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.base.op_tree import UNNAMED
 from epprof_nb.analysis.breakdowns import registry as breakdowns
 from epprof_nb.analysis.breakdowns.bin_sums import BinSums, bin_sums
 from epprof_nb.analysis.breakdowns.captured_work import captured_work
@@ -40,9 +41,6 @@ _FAR = 10
 
 _MAX_BIN_ENTRIES = 20_000
 """Maximum number of sums by bin: about 60 kB compressed."""
-
-UNNAMED = "(unnamed)"
-"""An op without a name, which only files made by other programs have."""
 
 
 class ViewModel:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.base.result_table import ResultTable, categorical
 from epprof_nb.analysis.memory.memory_peak import ALWAYS_BEFORE, InUse, moment
 from epprof_nb.analysis.memory.memory_without_blocks import without_timeline
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.compare.match_ops import Pair
     from epprof_nb.analysis.compare.recordings import Recordings
     from epprof_nb.arrays.types import IntArray
-
-NO_OP = "(no op)"
-"""Name of the row of memory whose op is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.breakdowns.by_kernel import kernel_table
+from epprof_nb.analysis.breakdowns.by_range import NO_NAME
 from epprof_nb.analysis.utilisation.idle_gaps import gap_table
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util import palette
@@ -33,7 +34,6 @@ _MAX_POINTS = 1000
 """Maximum number of steps of a distribution; more would not be visible."""
 _BINS_PER_DECADE = 10
 _LABEL_CHARACTERS = 40
-_NO_NAME = "(no name)"
 
 
 def kernels(profile: ProfileData, ax: Axes | None, top: int, kind: str) -> Axes:
@@ -78,7 +78,7 @@ def kernel_labels(names: Sequence[str | None]) -> list[str]:
     return [
         with_glyphs(shorten(label, _LABEL_CHARACTERS))
         for label in (
-            short if short and short_names.count(short) == 1 else name or _NO_NAME
+            short if short and short_names.count(short) == 1 else name or NO_NAME
             for short, name in zip(short_names, names, strict=True)
         )
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.base.op_tree import UNNAMED
 from epprof_nb.util.format import duration, percent, plural, shorten
-from epprof_nb.views.view_model import FINDINGS_LEFT_OUT, UNNAMED
+from epprof_nb.views.view_model import FINDINGS_LEFT_OUT
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.result_table import ResultTable
