@@ -14,6 +14,7 @@ from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.stack_selections import used_stacks
+from epprof_nb.views.queries.string_table import MAX_NAME_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 MAX_NODES = 1500
 """Maximum number of paths; each may have one more child for the omitted ones."""
-_MAX_NAME_LENGTH = 600
 _MAX_LINE_LENGTH = 160
 _SUMS = (
     "count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes",
@@ -155,7 +155,7 @@ class MergedTree:
             **({"recursion": [*recursion, *none]} if recursion else {}),
         }
 
-    def _encode(self, texts: Sequence[str | None], max_length: int = _MAX_NAME_LENGTH) -> list[int]:
+    def _encode(self, texts: Sequence[str | None], max_length: int = MAX_NAME_LENGTH) -> list[int]:
         return [
             MISSING
             if text is None

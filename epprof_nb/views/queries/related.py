@@ -15,6 +15,7 @@ from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.queries.selected_events import checked_row
 from epprof_nb.views.queries.single_pass import EvenSample, same_name_neighbours
+from epprof_nb.views.queries.string_table import MAX_NAME_LENGTH
 from epprof_nb.views.timeline.lanes import MAX_ROWS
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 MAX_FLOWS = 200
 """Maximum number of arrows from launches to activities."""
-_MAX_NAME_LENGTH = 600
 _MAX_DEPTH = 200
 
 
@@ -113,7 +113,7 @@ def locate_event(view_model: ViewModel, prefix: str, row: int) -> dict[str, Any]
     return {
         "prefix": prefix,
         "row": int(row),
-        "name": shorten(names.categories[code], _MAX_NAME_LENGTH) if code >= 0 else "",
+        "name": shorten(names.categories[code], MAX_NAME_LENGTH) if code >= 0 else "",
         "start": start,
         "dur": max(int(table["end_ns"][row]) - start, 0),
         "lane": lane,
@@ -135,7 +135,7 @@ def _line(view_model: ViewModel, chain: Iterable[int]) -> dict[str, Any] | None:
         line, cell = int(ops["line"][op]), ops.names("cell").take(slice(op, op + 1)).to_list()[0]
         if line > 0 and cell is not None:
             text = source_line(view_model.profile, cell, line)
-            return {"cell": cell, "line": line, "text": shorten(text, _MAX_NAME_LENGTH)}
+            return {"cell": cell, "line": line, "text": shorten(text, MAX_NAME_LENGTH)}
     return None
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from epprof_nb.arrays.types import IntArray
 
-
-_MAX_NAME_LENGTH = 600
+MAX_NAME_LENGTH = 600
+"""Maximum number of characters of a name that the viewer gets."""
 
 
 class StringTable:
@@ -46,8 +46,8 @@ class StringTable:
         remap = np.full(len(categories) + 1, MISSING, np.int64)
         for code in used.tolist():
             text = categories[code]
-            if len(text) > _MAX_NAME_LENGTH:
-                text = shorten(text, _MAX_NAME_LENGTH)
+            if len(text) > MAX_NAME_LENGTH:
+                text = shorten(text, MAX_NAME_LENGTH)
             remap[code] = self.index.setdefault(text, len(self.index))
             if column == "act.name" and (short := short_name(categories[code])) != text:
                 self.short[int(remap[code])] = short
