@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _MAX_DRIFT = 0.1
 _MIN_EXECUTIONS = 0.9
-_MIN_BASE = 4
+MIN_BASE = 4
+"""Least number of repeats without delays that show how much repeats vary."""
 _LEAST, _MOST = 0.7, 1.9
 """Bounds of the true scatter relative to one estimated from ten repeats, each passed in 5 % of
 cases: the estimate has the variance of one with six degrees of freedom."""
@@ -102,7 +103,7 @@ def unusual(recorded_ns: float, wall_ns: Sequence[int]) -> str:
     >>> unusual(235e6, [30_800_000, 30_700_000] * 5)
     'the recorded repeat took 235 ms, a usual one takes 30.8 ms'
     """
-    if len(wall_ns) < _MIN_BASE:
+    if len(wall_ns) < MIN_BASE:
         return ""
     usual = float(np.median(wall_ns))
     if abs(recorded_ns - usual) <= max(_UNUSUAL, _UNUSUAL_SCATTERS * scatter_of(wall_ns)) * usual:

@@ -26,7 +26,7 @@ from epprof_nb.analysis.experiments.ops_to_delay import (
     delayed_ops,
     rows_to_delay,
 )
-from epprof_nb.analysis.experiments.reasons_not_to_start import scatter_of, unusual
+from epprof_nb.analysis.experiments.reasons_not_to_start import MIN_BASE, scatter_of, unusual
 from epprof_nb.analysis.experiments.slopes import NO_SLOPE, Slope
 from epprof_nb.arrays.types import MISSING
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 _FIXED: Idle = "fixed"
 _HARDLY = 1e-9
 """Factor of an op that takes no time, but is there: its calls wait as before."""
-_MIN_BASE = 4
 _TOLERANCE = 0.1
 """Distance of a replayed slope from the measured interval up to which the two agree."""
 
@@ -286,7 +285,7 @@ class _Replayed(NamedTuple):
 
 def _spread_ns(measured: Measured, wall_ns: float) -> float:
     """Return how far the recorded repeat may be from the others, ns: it is one that scatters."""
-    if len(measured.base_ns) < _MIN_BASE:
+    if len(measured.base_ns) < MIN_BASE:
         return 0.0
     usual = float(np.median(measured.base_ns))
     return abs(wall_ns - usual) + 2 * scatter_of(measured.base_ns) * usual
