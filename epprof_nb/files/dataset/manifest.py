@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
+from epprof_nb.data.schema import TABLES
 from epprof_nb.files.dataset.part_name import part_name
 from epprof_nb.files.epprof import manifest_checks
 from epprof_nb.files.epprof.info_schema import is_text
@@ -17,6 +18,8 @@ FORMAT = "epprof-part"
 VERSION = (1, 0)
 MANIFEST = "manifest.json"
 """Name of the file in the folder of a part. It is written last, so a part without it has no end."""
+FILES = {*(f"{table.name}.parquet" for table in TABLES), MANIFEST}
+"""Names of all files of a part."""
 
 Followed = Literal["run", "subprocess", "fork", "forkserver", "running", "cell", "dask"]
 """How the order to record reached the process."""

@@ -11,15 +11,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.errors import ProfileFileError
-from epprof_nb.data.schema import TABLES
-from epprof_nb.files.dataset.manifest import MANIFEST
+from epprof_nb.files.dataset.manifest import FILES, MANIFEST
 from epprof_nb.files.dataset.part_name import PART_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+(://|::)")
-_FILES = {*(f"{table.name}.parquet" for table in TABLES), MANIFEST}
 _MAX_PARTS = 100_000
 
 
@@ -75,7 +73,7 @@ def put_job(folder: Path, url: str) -> None:
         there = f"{target.rstrip('/')}/{part.name}"
         system.makedirs(there, exist_ok=True)
         for file in sorted(part.iterdir(), key=lambda file: file.name == MANIFEST):
-            if file.name in _FILES:
+            if file.name in FILES:
                 system.put_file(os.fspath(file), f"{there}/{file.name}")
 
 
@@ -99,7 +97,7 @@ def get_job(url: str, folder: Path, *, max_bytes: int) -> None:
             for entry in system.ls(path, detail=True)
             if entry.get("type") == "file"
         }
-        wanted = {file: entry for file, entry in files.items() if file in _FILES}
+        wanted = {file: entry for file, entry in files.items() if file in FILES}
         size = sum(int(entry.get("size") or 0) for entry in wanted.values())
         if size > max_bytes:
             raise ProfileFileError(

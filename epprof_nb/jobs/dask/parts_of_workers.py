@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.data.schema import TABLES
-from epprof_nb.files.dataset.manifest import MANIFEST
+from epprof_nb.files.dataset.manifest import FILES, MANIFEST
 from epprof_nb.files.dataset.part_name import PART_NAME
 from epprof_nb.jobs.dask import limits, worker
 from epprof_nb.jobs.dask.plugin import make_question
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from epprof_nb.jobs.dask.messages import Messages
     from epprof_nb.recording.children.order_to_children import Order
 
-_FILES = {*(f"{table.name}.parquet" for table in TABLES), MANIFEST}
 _MAX_FILE_BYTES = 2**40
 
 
@@ -147,12 +145,12 @@ class Parts:
     async def _receive(self, address: str, part: str, files: Mapping[str, int]) -> None:
         """Read a part piece by piece, its manifest last."""
         name = PART_NAME.fullmatch(part)
-        if name is None or not files.keys() <= {*_FILES, BEGUN, JOURNAL}:
+        if name is None or not files.keys() <= {*FILES, BEGUN, JOURNAL}:
             raise ValueError("it offers files that do not belong to a part")
         with _writing():
             folder = new_part_folder(Path(self._order.folder), None, int(name[2]))
         try:
-            for file in sorted(files.keys() & _FILES, key=lambda file: file == MANIFEST):
+            for file in sorted(files.keys() & FILES, key=lambda file: file == MANIFEST):
                 await self._receive_file(address, (part, file, files[file]), folder / file)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
