@@ -8,20 +8,18 @@ import re
 import sys
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.options import Options
 from epprof_nb.data.out_of_memory import Place
 from epprof_nb.recording.out_of_memory.own_attributes import dict_of
 from epprof_nb.recording.ranges.range_sources import shown_file
-from epprof_nb.recording.stacks.shown_stacks import absolute, owner_of_files
+from epprof_nb.recording.stacks.shown_stacks import PACKAGE, absolute, owner_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import FrameType, TracebackType
 
-_PACKAGE = str(Path(__file__).parents[2])
 _QUOTED = re.compile(r'^  File "([^"\n]+)", line (\d+), in (\S+)\n(?:    (.*)\n)?', re.MULTILINE)
 """Frames in the text of a traceback: file, line, function and text."""
 _COMPILED = tuple(EXTENSION_SUFFIXES)
@@ -42,7 +40,7 @@ def is_own(frame: FrameType) -> bool:
     A list of frames must not have the frame whose variable it is: it would live, with all that the
     others hold, until garbage is collected.
     """
-    return frame.f_code.co_filename.startswith(_PACKAGE)
+    return frame.f_code.co_filename.startswith(PACKAGE)
 
 
 def running_frames() -> list[tuple[FrameType, int]]:

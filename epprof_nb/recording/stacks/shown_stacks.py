@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from epprof_nb.data.python_stacks import PythonStacks
     from epprof_nb.data.table import Table
 
-_PACKAGE = str(Path(__file__).parents[2])
+PACKAGE = str(Path(__file__).parents[2])
+"""Folder of this package, whose frames are left out."""
 _OLD_CELL = re.compile(r"<ipython-input-(\d+)-")
 _FUNCTIONS = 400
 
@@ -102,7 +103,7 @@ def owner_of_files(
     folders = (*_both(_working_directory()), *_both(home))
     chosen_own, chosen_library = (_paths_of(names) for names in (options.own, options.library))
     chosen_own += _unnamed_program()
-    ownership = Ownership(chosen_own, chosen_library, (_PACKAGE,), _library_folders(), folders)
+    ownership = Ownership(chosen_own, chosen_library, (PACKAGE,), _library_folders(), folders)
     found = {file: _known(ownership, file) for file in files}
     unknown = [file for file, owner in found.items() if owner is None]
     if unknown:  # reading the list of installed packages takes a while
