@@ -26,7 +26,7 @@ from epprof_nb.files.readers.kineto_collectives import COLLECTIVE, collective_of
 from epprof_nb.files.readers.kineto_event_fields import NO_ARGS, event_of, parsed
 from epprof_nb.files.readers.kineto_nodes import with_nodes
 from epprof_nb.files.readers.python_calls import without_overlaps
-from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, text
+from epprof_nb.files.readers.rows import MAX_SHAPES, Rows, Threads, integer, nanoseconds, text
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
@@ -54,7 +54,6 @@ _TABLES = {
 }  # fmt: skip
 """Category of an event to its table."""
 _COPY = re.compile(r"Memcpy (\w+)(?: \((\w+) -> (\w+)\))?")
-_MAX_SHAPES = 2_000
 _EPOCH_NS = 10**18
 """The year 2001: no time since the start of a machine is as large."""
 _NO_SHAPES = "' input shapes or types, which are invalid JSON or nested too deeply"
@@ -250,7 +249,7 @@ def _written(*texts: bytes) -> tuple[str | None, bool]:
         found = orjson.dumps({"types": types or older_types, "shapes": shapes}).decode()
     except orjson.JSONEncodeError:  # nested too deeply
         return None, False
-    return found if len(found) <= _MAX_SHAPES else None, all(is_valid)
+    return found if len(found) <= MAX_SHAPES else None, all(is_valid)
 
 
 def _loads(text: bytes) -> tuple[Any, bool]:

@@ -23,7 +23,15 @@ from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
 from epprof_nb.files.readers.finish_tables import from_zero, with_stacks
 from epprof_nb.files.readers.json_events import MAX_EVENT_BYTES
-from epprof_nb.files.readers.rows import Rows, Threads, integer, nanoseconds, signed, text
+from epprof_nb.files.readers.rows import (
+    MAX_SHAPES,
+    Rows,
+    Threads,
+    integer,
+    nanoseconds,
+    signed,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,7 +53,6 @@ _NUMBERS = {
 }
 _SUFFIX = "_kernel_time"
 _SHAPE = tuple(f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz")
-_MAX_SHAPES = 2_000
 _SESSION = 1
 """Number of the session: a file has one."""
 
@@ -236,4 +243,4 @@ def _shapes(value: object) -> str | None:
     if type(value) is not list or not value:
         return None
     written = orjson.dumps(value).decode()
-    return written if len(written) <= _MAX_SHAPES else None
+    return written if len(written) <= MAX_SHAPES else None

@@ -25,6 +25,8 @@ _BATCH_ROWS = 20_000
 MAX_NS = 2**61
 """Bound of times, 73 years: differences and sums of two times fit in 64 bits."""
 MAX_NAME = 32_768
+MAX_SHAPES = 2_000
+"""Maximum number of characters of the shapes of an op's inputs; longer ones are missing."""
 _FIRST_MADE_UP_THREAD = 2**40
 
 
