@@ -37,29 +37,5 @@ def _tint(colour: str) -> str:
     return "#" + "".join(f"{int(255.5 + (share - 255) * _TINT):02x}" for share in shares)
 
 
-_CHANGE_LIMITS = (0.05, 0.2, 0.5)
-_CHANGE_SHARES = (0, 3 / 8, 5 / 8, 1)
-
-
-def change_colour(before: float, after: float) -> str:
-    """Return the colour of a change: blue for less, orange for more, grey within 5 %.
-
-    The viewer has the same in ``render/event_colours.ts``.
-
-    Examples
-    --------
-    >>> change_colour(10, 10), change_colour(10, 0), change_colour(0, 10)
-    ('#e9ecf0', '#0072b2', '#d55e00')
-    """
-    size = abs(after / before - 1) if before else float(after > 0)
-    share = _CHANGE_SHARES[sum(size >= limit for limit in _CHANGE_LIMITS)]
-    grey, end = (
-        [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-        for colour in (OPS[0], KERNEL if after < before else SERIES[1])
-    )
-    mixed = (int(a + (b - a) * share + 0.5) for a, b in zip(grey, end, strict=True))
-    return "#" + "".join(f"{byte:02x}" for byte in mixed)
-
-
 NODES = tuple(map(_tint, OPERATORS))
 """Colours of nodes and ops by the hue of their operator: tints of `OPERATORS`."""

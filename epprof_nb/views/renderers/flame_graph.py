@@ -26,6 +26,9 @@ _HEIGHT = 420
 """Height of the frame in pixels until the flame graph reports its own."""
 _OPACITY = 0.6
 """Texts on the rectangles are legible on all colours."""
+_CHANGE_LIMITS = (0.05, 0.2, 0.5)
+"""Changes from which a box is coloured more strongly; below the first one, it is grey."""
+_CHANGE_SHARES = (0, 3 / 8, 5 / 8, 1)
 
 
 def shown_change(
@@ -128,7 +131,7 @@ class FlameGraph:
         change = signed_percent(after / before - 1) if before else "new"
         name = self._name(node)
         times = f"{duration(before)} before, {duration(after)} after ({change})"
-        colour = palette.change_colour(before, after)
+        colour = change_colour(before, after)
         y = _TOP + depth * _ROW
         title = f"{name}: {times}"
         yield Rectangle(x, y, max(width - 0.5, 0.5), _ROW - 1, colour, _OPACITY, title)
@@ -146,3 +149,23 @@ class FlameGraph:
         if tree["cell"][node] < 0:
             return name
         return f"{name} ({base_name(tree['names'][tree['cell'][node]])}:{tree['line'][node]})"
+
+
+def change_colour(before: float, after: float) -> str:
+    """Return the colour of a change: blue for less, orange for more, grey within 5 %.
+
+    The viewer has the same in ``render/event_colours.ts``.
+
+    Examples
+    --------
+    >>> change_colour(10, 10), change_colour(10, 0), change_colour(0, 10)
+    ('#e9ecf0', '#0072b2', '#d55e00')
+    """
+    size = abs(after / before - 1) if before else float(after > 0)
+    share = _CHANGE_SHARES[sum(size >= limit for limit in _CHANGE_LIMITS)]
+    grey, end = (
+        [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+        for colour in (palette.OPS[0], palette.KERNEL if after < before else palette.SERIES[1])
+    )
+    mixed = (int(a + (b - a) * share + 0.5) for a, b in zip(grey, end, strict=True))
+    return "#" + "".join(f"{byte:02x}" for byte in mixed)

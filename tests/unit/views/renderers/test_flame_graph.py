@@ -13,7 +13,7 @@ from epprof_nb.analysis.compare.compare_sides import Total
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.util import palette
 from epprof_nb.views.queries.stack_changes import stack_changes
-from epprof_nb.views.renderers.flame_graph import shown_change
+from epprof_nb.views.renderers.flame_graph import change_colour, shown_change
 from tests.helpers.changed_stacks import recording
 from tests.helpers.tiny import activity, kernel, line, profile
 from tests.helpers.walked_stacks import stack_rows, with_stacks
@@ -115,10 +115,10 @@ def test_names_are_text_wherever_they_are_shown(tmp_path):
 
 
 def test_the_colours_of_changes_are_those_of_the_viewer():
-    colours = [palette.change_colour(100, after) for after in (0, 60, 90, 100, 110, 130, 160)]
+    colours = [change_colour(100, after) for after in (0, 60, 90, 100, 110, 130, 160)]
     assert colours[0] == palette.KERNEL
     assert colours[3] == palette.OPS[0]
-    assert colours[6] == palette.change_colour(0, 5) == "#d55e00"
+    assert colours[6] == change_colour(0, 5) == "#d55e00"
     assert len(set(colours)) == 7
     assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in colours)
-    assert palette.change_colour(0, 0) == palette.OPS[0]
+    assert change_colour(0, 0) == palette.OPS[0]
