@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
 )
 from epprof_nb.analysis.compare.significance import ratios, verdict_on
+from epprof_nb.analysis.compare.spread_between_recordings import spread_of_short_op
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.compare.spread_between_recordings import Place, Spread
     from epprof_nb.arrays.types import BoolArray, IntArray
 
-_UNEVEN_NS = 50_000
-"""Time by which an execution of a short op differs between recordings, because caches, pages of
-memory and threads are in a different state. Copies of 3 to 50 us differed by up to 124 us."""
-_MOST_UNEVEN = 4
-"""Maximum number of executions in a repeat to which it applies; further ones share a state."""
-_MOST_SHARE = 0.99
-"""Maximum share of a time that counts as this difference."""
 _OP_LABELS = ("name", "old_name", "op_type", "category", "provider", "measure")
 
 
@@ -251,8 +244,7 @@ def _uneven(quantity: Quantity, side: str) -> float:
     """Return the bound of the logarithm of the slowdown of a short op of the host."""
     recordings: Sequence[IntArray] = getattr(quantity, side)
     executions = max(median_ns(quantity.counts[side == "after"]), 1)
-    share = _UNEVEN_NS * min(executions, _MOST_UNEVEN) / max(median_ns(recordings), 1)
-    return -math.log1p(-min(share, _MOST_SHARE))
+    return spread_of_short_op(median_ns(recordings), executions)
 
 
 def _without_test(status: str) -> str:

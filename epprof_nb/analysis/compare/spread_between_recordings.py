@@ -25,6 +25,13 @@ Place: TypeAlias = Literal["total", "device", "host"]
 
 MIN_RECORDINGS = 5
 """Minimum number of recordings to estimate their spread."""
+_SHORT_OP_NS = 50_000
+"""Time by which an execution of a short op differs between recordings, because caches, pages of
+memory and threads are in a different state. Copies of 3 to 50 us differed by up to 124 us."""
+_MOST_EXECUTIONS = 4
+"""Maximum number of executions in a repeat to which it applies; further ones share a state."""
+_MOST_SHARE = 0.99
+"""Maximum share of a time that counts as this difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,25 @@ the commands of the host device. On a host that shares its hardware, a spread of
 difference in one of four pairs of recordings of the same code."""
 ASSUMED_ALTERNATED = {"gpu": Spread(0.005, 0.0025, 0.005), "host": Spread(0.005, 0.005, 0.005)}
 """The same for recordings whose repeats alternated, which share the drift of the machine."""
+
+
+def spread_of_short_op(median_ns: int, executions: int) -> float:
+    """Return how much longer the executions of an op of the host may take in another recording.
+
+    Parameters
+    ----------
+    median_ns
+        Their time in a repeat.
+    executions
+        Their number in a repeat.
+
+    Returns
+    -------
+    spread
+        Bound of the logarithm of the ratio.
+    """
+    share = _SHORT_OP_NS * min(executions, _MOST_EXECUTIONS) / max(median_ns, 1)
+    return -math.log1p(-min(share, _MOST_SHARE))
 
 
 def place_of(indexes: Sequence[ProfileIndex]) -> tuple[str, str] | None:
