@@ -6,7 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any
 
 from epprof_nb.analysis.sql.in_separate_process import csv_of_query
-from epprof_nb.analysis.sql.limits import ASSISTANT_TIME_LIMIT_S, MAX_BYTES
+from epprof_nb.analysis.sql.limits import ASSISTANT_TIME_LIMIT_S, assistant_bytes
 from epprof_nb.analysis.sql.tables import tables_of
 from epprof_nb.analysis.summary.headline import headline_text
 from epprof_nb.analysis.summary.profile_origin import title_of
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 MAX_CHARS = 50_000
 """Maximum length of an answer, in characters."""
 _MAX_ERROR_CHARS = 2_000
-_SMALL_BYTES, _ROW_BYTES = 256 * 2**20, 256
-"""Memory of a query: 256 MiB and 256 bytes for each row of the profile, at most `MAX_BYTES`."""
 _SMALLER_QUERY = (
     "Select the columns you need instead of *, filter with `where` (a range of start_ns, a kind), "
     "and aggregate with `group by` in a subquery before you join or sort."
@@ -142,7 +140,7 @@ class Tools:
         device_work, busy, idle. `describe activities` lists the columns of a table.
         """
         prof = self._profile(profile)
-        max_bytes = query_bytes(sum(map(len, prof.tables.values())))
+        max_bytes = assistant_bytes(sum(map(len, prof.tables.values())))
         try:
             with self._one_query:
                 answer = csv_of_query(
@@ -195,8 +193,3 @@ def _cut(text: str, characters: int | None = None) -> str:
     if characters <= MAX_CHARS:
         return text
     return f"{text[:MAX_CHARS]}\n(cut off after {MAX_CHARS:,} of {characters:,} characters)"
-
-
-def query_bytes(rows: int) -> int:
-    """Return the memory limit of a query, bytes: enough for `summary` on large profiles."""
-    return min(_SMALL_BYTES + rows * _ROW_BYTES, MAX_BYTES)

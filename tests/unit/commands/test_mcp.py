@@ -22,6 +22,7 @@ from PIL import Image
 import epprof_nb
 from epprof_nb.analysis.sql import in_separate_process as sql_process
 from epprof_nb.analysis.sql import separate_process_main as sql_worker
+from epprof_nb.analysis.sql.limits import assistant_bytes
 from epprof_nb.analysis.sql.tables import tables_of
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.repeated import repeated
@@ -150,12 +151,10 @@ def test_a_large_result_is_cut_where_it_is_computed(monkeypatch):
 
 
 def test_the_memory_of_a_query_grows_with_the_profile():
-    from epprof_nb.mcp.tools import query_bytes
-
-    assert query_bytes(0) == 256 * 2**20
+    assert assistant_bytes(0) == 256 * 2**20
     # The queries of a summary of 2,000,000 activities need between 256 and 512 MiB.
-    assert query_bytes(2_000_000) >= 512 * 2**20
-    assert query_bytes(10**9) == 2 * 2**30
+    assert assistant_bytes(2_000_000) >= 512 * 2**20
+    assert assistant_bytes(10**9) == 2 * 2**30
 
 
 # DuckDB does not count the memory of functions on one value, or sees no interrupt in them.
