@@ -26,6 +26,8 @@ Sample = tuple[int, int, int]
 
 _NONCE, _MAC = 16, 16
 _ANSWER = struct.Struct(f"<{_NONCE}sqq")
+_DATAGRAMS = 100
+"""Number of requests of one comparison."""
 _WAIT_S = 0.05
 _MAX_LOST = 5
 
@@ -71,7 +73,9 @@ class Echo:
         self._thread.join()
 
 
-def sample(hosts: Iterable[str], port: int, token: str, *, count: int = 100) -> Sample | None:
+def sample(
+    hosts: Iterable[str], port: int, token: str, *, count: int = _DATAGRAMS
+) -> Sample | None:
     """Compare the clock of this process with the clock of an echo.
 
     Parameters
