@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 BINS = 600
 """Number of equal intervals of the job for which each row has its utilisation."""
-MAX_ROWS = 64
-"""Maximum number of rows; more processes share rows."""
-MAX_FRONTS = 40
-"""Maximum number of collectives that are drawn: those with the longest waits."""
+MAX_STRIPS = 64
+"""Maximum number of strips, the rows of the picture; more processes share strips."""
+MAX_COLLECTIVE_LINES = 40
+"""Maximum number of lines across the strips: the collectives with the longest waits."""
 DAMAGED = "damaged"
 """State of a process whose part cannot be read."""
 _MAX_LATE = 8
@@ -160,7 +160,7 @@ def shown_job(
     waits = {} if collectives is None else _waits(collectives)
     recorded = sorted(bounds)
     late = set(stragglers[:_MAX_LATE])
-    group = max(-(-len(recorded) // MAX_ROWS), 1)
+    group = max(-(-len(recorded) // MAX_STRIPS), 1)
     rows = []
     for members in _groups(recorded, late, group):
         strips = []
@@ -303,7 +303,7 @@ def _fronts(collectives: ResultTable, rows: Sequence[Row]) -> tuple[list[Front],
     found, group = np.unique(number, return_inverse=True)
     longest = np.zeros(len(found), np.int64)
     np.maximum.at(longest, group, waited)
-    chosen = np.sort(np.argsort(-longest, kind="stable")[:MAX_FRONTS])
+    chosen = np.sort(np.argsort(-longest, kind="stable")[:MAX_COLLECTIVE_LINES])
     row_of = {p.rank: at for at, row in enumerate(rows) for p in row.processes}
     fronts = []
     for one in chosen.tolist():

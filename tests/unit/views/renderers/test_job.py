@@ -11,7 +11,7 @@ from PIL import Image
 from epprof_nb.analysis.base.result_table import ResultTable, categorical
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.views.job_view import JobView
-from epprof_nb.views.renderers.job_model import BINS, MAX_FRONTS, MAX_ROWS
+from epprof_nb.views.renderers.job_model import BINS, MAX_COLLECTIVE_LINES, MAX_STRIPS
 from epprof_nb.views.renderers.job_picture import LEFT, draw
 from tests.helpers.ranks import GPU, MS, job_view, rank_tables
 from tests.helpers.tiny import kernel, profile
@@ -75,7 +75,7 @@ def test_two_devices_of_a_process_count_half_each():
 def test_many_ranks_share_rows_but_a_straggler_has_its_own():
     view = job_view(200, steps=2, late=77)
     rows = view.shown.rows
-    assert len(rows) <= MAX_ROWS + 2
+    assert len(rows) <= MAX_STRIPS + 2
     assert [p.rank for row in rows for p in row.processes] == list(range(200))
     (late,) = [row for row in rows if row.is_late]
     assert late.label == "rank 77"
@@ -98,7 +98,7 @@ def test_the_lines_of_a_collective_are_at_the_arrivals():
 
 def test_the_collectives_with_the_longest_waits_are_drawn_and_the_rest_is_counted():
     profiles, bounds, ranks, _ = rank_tables(2)
-    count = MAX_FRONTS + 60
+    count = MAX_COLLECTIVE_LINES + 60
     waited = np.stack([np.arange(count), np.zeros(count, np.int64)], axis=1).ravel()
     collectives = ResultTable({
         "collective": np.repeat(np.arange(count), 2),
@@ -109,7 +109,7 @@ def test_the_collectives_with_the_longest_waits_are_drawn_and_the_rest_is_counte
     })  # fmt: skip
     view = JobView(profiles, bounds=bounds, ranks=ranks, collectives=collectives)
     assert [front.waited_ns for front in view.shown.fronts] == list(range(60, count))
-    assert f"{MAX_FRONTS} of {count} collectives are drawn" in view.text
+    assert f"{MAX_COLLECTIVE_LINES} of {count} collectives are drawn" in view.text
 
 
 def test_hostile_hostnames_commands_and_reasons_are_escaped(tmp_path):
