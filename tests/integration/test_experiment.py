@@ -6,6 +6,7 @@ from IPython.core.error import UsageError
 from scripts import RUN, execute
 
 import epprof_nb
+from epprof_nb.analysis.experiments.design import BASE_REPEATS
 from epprof_nb.cli import main
 from epprof_nb.recording.delays import experiment
 
@@ -20,7 +21,7 @@ CELL = (
     "with epprof_nb.op('layer'):\n    host.launch(lambda a: time.sleep(0.001), x, name='slow')\n"
     "host.synchronize()\n{}len(runs)"
 )
-BASE = experiment.BASE_REPEATS + 1
+BASE = BASE_REPEATS + 1
 
 
 @pytest.fixture

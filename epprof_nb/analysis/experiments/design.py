@@ -19,6 +19,8 @@ from epprof_nb.core.least_repeats import MIN_OF_EXPERIMENT
 
 Levels = npt.NDArray[np.int8]
 
+BASE_REPEATS = 10
+"""Repeats with delays of length zero, which show how much repeats scatter."""
 MAX_FACTORS = 6
 """Maximum number of factors of a round."""
 MAX_DELAYED = 0.1

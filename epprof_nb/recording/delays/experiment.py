@@ -15,6 +15,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.experiments.design import (
+    BASE_REPEATS,
     MAX_FACTORS,
     delay_of_factor,
     executions_to_delay,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.recording.delays.device import DelayDevice
 
-BASE_REPEATS = 10
-"""Repeats with delays of length zero, which show how much repeats scatter."""
 _OP_COST_NS, _MAX_COST = 1_000, 0.05
 """Time that an execution of an op takes to be recorded or counted, and the largest part of the wall
 time that all of them may take without changing what is measured."""
