@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/columns.h"
 #include "core/recording_costs.h"
+#include "core/statement_limits.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -15,6 +15,7 @@
 #include "core/open_calls.h"
 #include "core/records.h"
 #include "core/spsc_log.h"
+#include "core/statement_limits.h"
 
 namespace epprof {
 
@@ -90,8 +91,6 @@ class ExtraSlot {
 // Recursion calls short functions most often, and each call has statements with rows of their own.
 // So these are recorded only for a share of the time: about 0.4 us for each of them.
 struct RecursionBudget {
-  static constexpr int64_t kNsPerStatement = 2500, kBurst = 1000;
-
   int64_t filled_at = 0;
   int64_t left = 0;
   uint64_t unmarked = 0;  // statements that were not recorded
@@ -100,7 +99,7 @@ struct RecursionBudget {
     // Reading the clock takes longer than all the rest.
     if (left == 0 && unmarked++ % 16 == 0) {
       int64_t now = epprof_now_ns();
-      left = std::min((now - filled_at) / kNsPerStatement, kBurst);
+      left = std::min<int64_t>((now - filled_at) / kNsPerRecursiveStatement, kRecursiveStatements);
       if (left) filled_at = now, unmarked--;
     }
     if (left == 0) return false;

@@ -43,7 +43,7 @@ static PyObject* set_limits(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kw
                           "statement_pairs", NULL};
   // The defaults: at most 1 GiB of op records and 1 GiB of launch records.
   unsigned int op_chunks = 32768, launch_chunks = 32768;
-  unsigned int rows = 100000, repeats = 1000, pairs = 1000000;
+  unsigned int rows = kStatementRows, repeats = kStatementRepeats, pairs = kStatementPairs;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$IIIII", names, &op_chunks, &launch_chunks,
                                    &rows, &repeats, &pairs)) {
     return NULL;
