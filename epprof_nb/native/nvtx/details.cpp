@@ -15,9 +15,9 @@
 namespace epprof::nvtx {
 namespace {
 
-// Bounds of a process. If ranges with different payloads reach the first one, later payloads are
-// dropped.
-constexpr size_t kMaxDetails = 1 << 20, kMaxWithoutPayload = 1 << 16;
+// Distinct combinations of arguments that a process keeps; further ranges have no payload. And
+// combinations without payloads that it keeps then.
+constexpr size_t kMaxCombinations = 1 << 20, kMaxWithoutPayload = 1 << 16;
 std::atomic<uint64_t> dropped{0};
 
 struct Hash {
@@ -123,11 +123,11 @@ uint32_t details_id(const Domain* domain, const EventAttributes* attributes, boo
     if (name != domain->categories.end()) wanted.category_name = name->second;
   }
   uint32_t id = 0;
-  if (!tables.id(wanted, kMaxDetails, &id)) {
+  if (!tables.id(wanted, kMaxCombinations, &id)) {
     dropped++;
     wanted.payload_type = 0;
     wanted.payload = 0;
-    tables.id(wanted, kMaxDetails + kMaxWithoutPayload, &id);
+    tables.id(wanted, kMaxCombinations + kMaxWithoutPayload, &id);
     return id;
   }
   last = wanted;
