@@ -1,7 +1,7 @@
 """Input of the critical path: ops, calls and activities as columns for the native core.
 
-The rules by which one event waits for another are in this folder and in
-``native/analysis/critical_path.cpp``:
+The rules by which one event waits for another are in this folder, in
+``native/analysis/critical_path.cpp`` and ``critical_path_lanes.h``:
 
 * A host thread works through its ops and API calls in order. A thread without an open op starts
   when the thread of the cell has reached that time, unless its waits are recorded.

@@ -1,4 +1,8 @@
-"""Waits of the critical path: API calls that wait for devices, and streams that wait for events."""
+"""Waits of the critical path: API calls that wait for devices, and streams that wait for events.
+
+If the call that recorded an event is unknown, ``event_for`` of
+``native/analysis/critical_path_lanes.h`` chooses the work that the stream waits for.
+"""
 
 from __future__ import annotations
 
