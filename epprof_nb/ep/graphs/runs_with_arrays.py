@@ -1,4 +1,7 @@
-"""Runs with arrays in sessions that capture graphs, copied to buffers of the graph and back."""
+"""Runs with arrays in sessions that capture graphs, copied to buffers of the graph and back.
+
+Each set of input shapes has a graph; `SessionGraphs` keeps those that were used last.
+"""
 
 from __future__ import annotations
 

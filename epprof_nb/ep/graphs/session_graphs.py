@@ -39,9 +39,8 @@ _GRAPH_ID = "gpu_graph_id"
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
 _DEFAULT_ID = 0
 _MAX_ID = 2**31 - 1
-_MAX_SHAPES = 8
-"""Maximum number of graphs with our buffers per graph id and thread, one per set of input
-shapes."""
+_MAX_SETS_OF_SHAPES = 8
+"""Maximum number of graphs per graph id and thread, one per set of input shapes."""
 ATTRIBUTE = "_epprof_graphs"
 
 _lock = fork_safe_lock()
@@ -135,7 +134,7 @@ class SessionGraphs:
         """Keep a graph under a key; forget the least recently used one beyond a bound."""
         by_key = self._threads.slots.by_key
         same_id = [item for item in list(by_key.items()) if item[0][0] == slot.gpu_graph_id]
-        if len(same_id) >= _MAX_SHAPES:
+        if len(same_id) >= _MAX_SETS_OF_SHAPES:
             by_key.pop(min(same_id, key=lambda item: item[1].last_use)[0], None)
         slot.last_use = next(_uses)
         by_key[slot.gpu_graph_id, key] = slot
