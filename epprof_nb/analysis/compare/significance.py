@@ -42,8 +42,8 @@ CHANGED: tuple[Verdict, ...] = ("faster", "slower")
 CONFIDENCE = 0.95
 """Probability of finding no difference among the quantities tested together, if there is none."""
 
-_WIDEST = 2.0
-"""Maximum ratio of the end of an interval to the estimate."""
+_CANNOT_TELL = 4.0
+"""Ratio of the upper to the lower end above which an interval is too wide to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def is_too_wide(low: float, high: float) -> bool:
     >>> is_too_wide(-0.1, 0.2), is_too_wide(0.064, 503.96)
     (False, True)
     """
-    return bool(1 + high > _WIDEST**2 * (1 + low))
+    return bool(1 + high > _CANNOT_TELL * (1 + low))
 
 
 def holm(p_values: FloatArray) -> tuple[FloatArray, FloatArray]:
