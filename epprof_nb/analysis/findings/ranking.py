@@ -48,13 +48,15 @@ _HOT_PLACES = frozenset(
     {"hot function", "hot line", "hot op", "hot module", "hot operator", "hot node"}
 )
 """Kinds that say where time goes, but not why; they come after those that name a cause."""
+SHOWN_BELOW_CELL = 2
+"""Number of findings below a profiled cell; `Profile.insights` has all."""
 _ONLY_IMPORTS = 0.8
 """Minimum share of the wall time for imports to come before what the rest could save."""
 WITHOUT_GAIN = frozenset({"hot line", "hot op"})
 """Kinds whose gain is not known: less of this work, or none, would have to do."""
 
 
-def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
+def findings(index: ProfileIndex, *, limit: int | None = SHOWN_BELOW_CELL) -> list[Finding]:
     """Return up to `limit` findings, all if None, causes first, by descending gain.
 
     Weak ones are left out.
