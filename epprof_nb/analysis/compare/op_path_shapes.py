@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_ENOUGH = 3
+_LEAST_RECORDED = 3
 """Minimum number of executions with one shape to assume it for unrecorded executions too."""
 
 
@@ -51,7 +51,7 @@ class OpPathShapes:
         return self.shapes != other.shapes
 
     def _is_constant(self) -> bool:
-        return len(self.shapes) == 1 and self.executions >= _ENOUGH
+        return len(self.shapes) == 1 and self.executions >= _LEAST_RECORDED
 
     def text(self, other: OpPathShapes) -> str:
         """Return the shapes; shapes that the other side lacks come first."""
