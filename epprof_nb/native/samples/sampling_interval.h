@@ -8,6 +8,15 @@
 
 namespace epprof {
 
+// Sampling may take 1 / 300 of a core, and 1 / 100 in the first rounds, for short cells.
+constexpr int64_t kPartOfCore = 300, kFirstPartOfCore = 100;
+constexpr int kFirstRounds = 100;
+// Mean intervals, ns. The longest is for hundreds of threads.
+constexpr int64_t kShortestInterval = 1'000'000, kLongestInterval = 100'000'000;
+// The first rounds read the code objects, so they cost more than later ones.
+constexpr int kCostlyRounds = 20;
+constexpr int64_t kLongestCostlyInterval = 10'000'000;
+
 // A fixed interval could meet a loop at the same place each time.
 class VaryingInterval {
  public:
@@ -32,20 +41,12 @@ class MeanInterval {
     int64_t used = own_cpu_time();
     if (rounds_) cost_ += (used - used_ - cost_) / std::min(rounds_, kRecentRounds);
     used_ = used;
-    int64_t part = rounds_ < kQuickRounds ? kQuickPart : kPart;
-    return std::clamp(cost_ * part, kShortest,
-                      rounds_++ < kFirstRounds ? kLongestFirst : kLongest);
+    int64_t part = rounds_ < kFirstRounds ? kFirstPartOfCore : kPartOfCore;
+    return std::clamp(cost_ * part, kShortestInterval,
+                      rounds_++ < kCostlyRounds ? kLongestCostlyInterval : kLongestInterval);
   }
 
  private:
-  // Mean intervals, ns. The longest is for hundreds of threads.
-  static constexpr int64_t kShortest = 1'000'000, kLongest = 100'000'000;
-  // The first rounds read the code objects, so they cost more than later ones.
-  static constexpr int kFirstRounds = 20;
-  static constexpr int64_t kLongestFirst = 10'000'000;
-  // Sampling may take 1 / 300 of a core, and 1 / 100 in the first rounds, for short cells.
-  static constexpr int64_t kPart = 300, kQuickPart = 100;
-  static constexpr int kQuickRounds = 100;
   static constexpr int64_t kRecentRounds = 64;  // mostly longer than one turn of the program's loop
 
   static int64_t own_cpu_time() {
