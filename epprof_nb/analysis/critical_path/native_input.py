@@ -442,6 +442,8 @@ class CriticalPathInput:
 
 def _with_joins(calls: Columns, joins: Joins, wait: int = THREAD) -> Columns:
     """Return the columns of calls with joins as further calls that wait."""
+    if not len(joins.op):
+        return calls
     waits = np.full(len(joins.op), wait, np.uint8)
     more: Columns = joins.start, joins.end, joins.thread, joins.op, joins.other, waits
     return tuple(np.concatenate(columns) for columns in zip(calls, more, strict=True))
