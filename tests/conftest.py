@@ -56,7 +56,7 @@ def usable_processors() -> int:
 def pytest_cmdline_main(config):
     """Run the whole suite on all processors; a part of it, or with a debugger, in this process.
 
-    There are two workers more than processors, because kernels, servers, a browser and fixed times
+    There are three workers more than processors, because kernels, servers, a browser and fixed times
     keep each waiting for much of its time.
 
     ``addopts = "-n auto"`` would need pytest-xdist, start workers for a single test, and 64 of
@@ -69,7 +69,7 @@ def pytest_cmdline_main(config):
     if chosen or option.usepdb or option.trace or option.collectonly or option.capture == "no":
         return
     if option.numprocesses is None and not option.tx:
-        option.numprocesses = min(usable_processors() + 2, 8)
+        option.numprocesses = min(usable_processors() + 3, 8)
         compile_package()
         rewrite_tests(config)
         find_constants()
