@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Places:
     """
 
     def __init__(self, index: ProfileIndex) -> None:
-        self._index = index
+        self._index = proxy(index)  # which keeps this object
         ops, lines = index.profile.tables["ops"], index.cached(StackLines)
         self._lines = lines
         n = len(ops)

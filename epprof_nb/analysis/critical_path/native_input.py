@@ -22,8 +22,8 @@ The rules by which one event waits for another are in this folder, in
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 import numpy as np
 
@@ -64,7 +64,7 @@ from epprof_nb.analysis.critical_path.waits import (
     waiting_calls,
 )
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.cached import cached_property
+from epprof_nb.util.cached import KeyedCache, cached_property, weakly
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -141,29 +141,17 @@ class CriticalPathInput:
         joins = thread_joins(index, threads)
         self._own_until = own_time_until(index, threads)
         sampled = sampled_joins(index, threads)
-        self._last_turns = cache(lambda: last_turns(index, threads))
-        self._idle_times = cache(lambda: idle_times(index, threads))
-        self._shared_processor = cache(
-            lambda: SharedProcessor(index, threads, joins.with_more(sampled))
-        )
-        self._python_kernels = cache(lambda: PythonKernels(index, threads, self.waiting_calls))
-        self._exclusive = cache(lambda: exclusive_joins(index, threads))
-        self._work_in = cache(lambda number: idle_joins(number, self._idle_times(), index, threads))
         calls: Columns = (
             call_start, call_end, threads.of_calls, self.call_op, call_lane, call_wait
         )  # fmt: skip
 
-        def with_waits(left_out: BoolArray | None = None) -> Columns:
-            recorded = recorded_joins(index, threads, self._own_until, left_out)
-            waits = joins.with_more(recorded).with_more(sampled)
-            return _ordered_calls(*_with_joins(calls, waits))
-
+        self._index, self._host_threads = proxy(index), threads  # it keeps this object
+        self._joins, self._sampled = joins, sampled
+        self._recorded_calls = calls
+        self._work_in: KeyedCache[int, Joins] = KeyedCache(weakly(self._compute_work_in))
         self._timers = timer_joins(index, threads)
-        self._calls_without_timers = with_waits()
+        self._calls_without_timers = self._with_waits()
         self._calls = self._with_timers(self._calls_without_timers)
-        self._calls_of_last_turns = cache(
-            lambda: self._with_timers(with_waits(self._last_turns().rows))
-        )
         parent = index.tree.parent.astype(np.int32)
         op_order = (row_order(threads.op_start), row_order(threads.op_end))
         self._ops: Columns = (
@@ -245,9 +233,9 @@ class CriticalPathInput:
         found: list[Idle] = []
         if len(self._timers.start):
             found.append("event loop")
-        if len(self._exclusive().start):
+        if len(self._exclusive.start):
             found.append("exclusive")
-        if self._last_turns().rows.any():
+        if self.last_turns.rows.any():
             found.append("last turn")
         of_ops = self._ops[2]
         workers = of_ops[(of_ops != MISSING) & (of_ops != self._home)]
@@ -255,7 +243,7 @@ class CriticalPathInput:
         if len(workers) and (np.bincount(workers) > 1).any():
             found.append("queued")
         idle_ns = {
-            number: int((end - start).sum()) for number, (start, end) in self._idle_times().items()
+            number: int((end - start).sum()) for number, (start, end) in self._idle_times.items()
         }
         if idle_ns:
             found.append("until time")
@@ -270,20 +258,20 @@ class CriticalPathInput:
     def _calls_with(self, idle: Idle) -> Columns:
         """Return the columns of the calls and of the waits that do not depend on idle time."""
         if idle == "last turn":
-            return self._calls_of_last_turns()
+            return self._calls_of_last_turns
         has_timers = idle != "event loop" and not isinstance(idle, int)
         return self._calls if has_timers else self._calls_without_timers
 
     def _with_idle(self, calls: Columns, idle: Idle) -> Columns:
         """Return the columns of calls with idle time of threads as further calls that wait."""
-        if idle in ("fixed", "event loop", "queued", "last turn"):
-            return calls
         if idle == "exclusive":
-            joins, wait = self._exclusive(), THREAD
+            joins, wait = self._exclusive, THREAD
         elif idle == "until time":
-            joins, wait = waits_of(self._idle_times()), TIME
+            joins, wait = waits_of(self._idle_times), TIME
+        elif isinstance(idle, int):
+            joins, wait = self._work_in[idle], THREAD
         else:
-            joins, wait = self._work_in(idle), THREAD
+            return calls
         return _ordered_calls(*_with_joins(calls[:6], joins, wait))
 
     def changed_path(
@@ -329,20 +317,43 @@ class CriticalPathInput:
         )  # fmt: skip
         return _ordered_calls(*(np.concatenate(pair) for pair in zip(calls[:6], more, strict=True)))
 
-    @property
+    @cached_property
     def last_turns(self) -> LastTurns:
         """Waits for locks of threads that came at once."""
-        return self._last_turns()
+        return last_turns(self._index, self._host_threads)
 
-    @property
+    @cached_property
     def shared_processor(self) -> SharedProcessor:
         """The processor time of the threads."""
-        return self._shared_processor()
+        joins = self._joins.with_more(self._sampled)
+        return SharedProcessor(self._index, self._host_threads, joins)
 
-    @property
+    @cached_property
     def python_kernels(self) -> PythonKernels:
         """Kernels that may need the GIL."""
-        return self._python_kernels()
+        return PythonKernels(self._index, self._host_threads, self.waiting_calls)
+
+    @cached_property
+    def _idle_times(self) -> dict[int, tuple[IntArray, IntArray]]:
+        return idle_times(self._index, self._host_threads)
+
+    @cached_property
+    def _exclusive(self) -> Joins:
+        return exclusive_joins(self._index, self._host_threads)
+
+    def _compute_work_in(self, number: int) -> Joins:
+        return idle_joins(number, self._idle_times, self._index, self._host_threads)
+
+    @cached_property
+    def _calls_of_last_turns(self) -> Columns:
+        return self._with_timers(self._with_waits(self.last_turns.rows))
+
+    def _with_waits(self, left_out: BoolArray | None = None) -> Columns:
+        """Return the columns of calls with the waits of threads, without those of `left_out`."""
+        index, threads = self._index, self._host_threads
+        recorded = recorded_joins(index, threads, self._own_until, left_out)
+        waits = self._joins.with_more(recorded).with_more(self._sampled)
+        return _ordered_calls(*_with_joins(self._recorded_calls, waits))
 
     @property
     def waiting_calls(self) -> BoolArray:

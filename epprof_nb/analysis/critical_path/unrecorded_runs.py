@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Literal
+from weakref import proxy
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class UnrecordedRuns:
         is_unrecorded = is_known & ~found.is_recorded
         self.rows: IntArray = np.empty(0, np.int64)
         self._runs = found
-        self._index = index
+        self._index = proxy(index)  # which keeps this object
         if not is_unrecorded.any():
             return
         tables, parent = index.profile.tables, index.tree.parent
