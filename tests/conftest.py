@@ -56,8 +56,8 @@ def usable_processors() -> int:
 def pytest_cmdline_main(config):
     """Run the whole suite on all processors; a part of it, or with a debugger, in this process.
 
-    There are three workers more than processors, because kernels, servers, a browser and fixed times
-    keep each waiting for much of its time.
+    There are three workers more than processors, because kernels, servers, a browser and fixed
+    times keep each waiting for much of its time.
 
     ``addopts = "-n auto"`` would need pytest-xdist, start workers for a single test, and 64 of
     them on a large server.

@@ -12,8 +12,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from epprof_nb.recording.cupti import library, nvml
-from epprof_nb.recording.cupti.library import CuptiNotFoundError, Environment, distribution_version
+from epprof_nb.recording.cupti import find_library, nvml
+from epprof_nb.recording.cupti.find_library import (
+    CuptiNotFoundError,
+    Environment,
+    distribution_version,
+)
 from epprof_nb.recording.nvtx import injection
 
 if TYPE_CHECKING:
@@ -187,7 +191,10 @@ def _driver() -> Check:
 
 def _cuda() -> Check:
     environment = Environment.current()
-    in_use, installed = library.majors_in_use(environment), library.majors_installed(environment)
+    in_use, installed = (
+        find_library.majors_in_use(environment),
+        find_library.majors_installed(environment),
+    )
     parts = list(in_use.values())
     parts += [why for major, why in installed.items() if major not in in_use]
     toolkit = environment.environ.get("CUDA_HOME") or environment.environ.get("CUDA_PATH")
@@ -219,7 +226,7 @@ def _driver_major() -> int:
 def _cupti() -> Check:
     supported = _driver_major()
     try:
-        libcupti = library.locate_libcupti()
+        libcupti = find_library.locate_libcupti()
     except CuptiNotFoundError as error:
         if not supported:
             return Check("libcupti", "ok", "not found, but not needed without a GPU")
@@ -260,7 +267,7 @@ def _other_profilers() -> Check:
     ]
     found += [
         f"{Path(path).name} is loaded"
-        for path in library.mapped_files()
+        for path in find_library.mapped_files()
         if any(library in Path(path).name for library in _PROFILER_LIBRARIES)
     ]
     torch_autograd = getattr(sys.modules.get("torch"), "autograd", None)

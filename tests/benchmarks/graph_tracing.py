@@ -19,7 +19,7 @@ import time
 from ctypes import byref, c_uint8, c_uint32, c_uint64, c_void_p
 from typing import TYPE_CHECKING
 
-from epprof_nb.recording.cupti import library
+from epprof_nb.recording.cupti import find_library
 from tests.benchmarks.shared.driver_kernel import DriverKernel
 from tests.benchmarks.shared.harness import header, median_error
 
@@ -43,7 +43,7 @@ class Cupti:
     """CUPTI's activity records, counted after the measured work."""
 
     def __init__(self) -> None:
-        self.path = library.locate_libcupti().path
+        self.path = find_library.locate_libcupti().path
         self.library = ctypes.CDLL(self.path)
         self._full: list[tuple[object, int]] = []
         self._out: dict[int, object] = {}

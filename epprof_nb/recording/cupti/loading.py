@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recording.cupti import layouts, library
+from epprof_nb.recording.cupti import find_library, layouts
 from epprof_nb.util.cuda_state import broken_by_fork
 
 _KIND_TABLE = 128  # kKinds in native/cupti/record_layout.h
@@ -27,10 +27,10 @@ def packed_layout(api_version: int) -> bytes:
 
 def driver_present() -> bool:
     """Whether this machine has an NVIDIA driver with a device. Does not start CUDA."""
-    return Path("/dev/nvidiactl").exists() and library.find_driver() is not None
+    return Path("/dev/nvidiactl").exists() and find_library.find_driver() is not None
 
 
-def load() -> tuple[library.CuptiLibrary, int]:
+def load() -> tuple[find_library.CuptiLibrary, int]:
     """Locate and load libcupti, if that has not been done yet.
 
     Returns
@@ -53,15 +53,15 @@ def load() -> tuple[library.CuptiLibrary, int]:
 
 
 @cache
-def _load() -> tuple[library.CuptiLibrary, int]:
-    driver = library.find_driver()
+def _load() -> tuple[find_library.CuptiLibrary, int]:
+    driver = find_library.find_driver()
     if driver is None:
         raise CaptureError(
             "GPU activity cannot be recorded: the NVIDIA driver (libcuda.so.1) was not found on "
             "this machine. If the machine has a GPU, install the driver. Run `epprof doctor` for "
             "details."
         )
-    libcupti = library.locate_libcupti()
+    libcupti = find_library.locate_libcupti()
     try:
         version = _native.cupti_load(libcupti.path, driver)
         _native.cupti_set_layout(packed_layout(version))

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.recording.cupti.library import find_driver
+from epprof_nb.recording.cupti.find_library import find_driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable

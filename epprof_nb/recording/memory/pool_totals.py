@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.core.ort_binding import ONNX_RUNTIME
-from epprof_nb.recording.cupti.library import find_driver
+from epprof_nb.recording.cupti.find_library import find_driver
 from epprof_nb.recording.onnxruntime.arenas import arenas
 
 if TYPE_CHECKING:

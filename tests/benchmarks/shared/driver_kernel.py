@@ -6,7 +6,7 @@ import ctypes
 from ctypes import byref, c_uint32, c_uint64, c_void_p
 from typing import TYPE_CHECKING
 
-from epprof_nb.recording.cupti.library import find_driver
+from epprof_nb.recording.cupti.find_library import find_driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable

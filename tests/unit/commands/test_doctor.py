@@ -12,8 +12,8 @@ import pytest
 
 from epprof_nb.commands import doctor_checks, doctor_report
 from epprof_nb.commands.doctor_checks import Check
-from epprof_nb.recording.cupti import library, nvml
-from epprof_nb.recording.cupti.library import CuptiLibrary, CuptiNotFoundError, Environment
+from epprof_nb.recording.cupti import find_library, nvml
+from epprof_nb.recording.cupti.find_library import CuptiLibrary, CuptiNotFoundError, Environment
 from epprof_nb.recording.stacks import availability
 
 H200 = {
@@ -38,7 +38,7 @@ def machine(monkeypatch):
                 raise CuptiNotFoundError("Nothing recorded: none. Install it with: pip x.")
             return found
 
-        monkeypatch.setattr(library, "locate_libcupti", locate_libcupti)
+        monkeypatch.setattr(find_library, "locate_libcupti", locate_libcupti)
 
     make()
     return make
@@ -209,11 +209,11 @@ def test_another_profiler_in_the_environment_is_told(monkeypatch, name, value):
 
 
 def test_another_profiler_in_the_process_is_told(monkeypatch):
-    monkeypatch.setattr(library, "mapped_files", lambda: ("/opt/libcuda-injection.so",))
+    monkeypatch.setattr(find_library, "mapped_files", lambda: ("/opt/libcuda-injection.so",))
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libjemalloc.so.2")
     check = doctor_checks._other_profilers()
     assert check.found == "libcuda-injection.so is loaded"
-    monkeypatch.setattr(library, "mapped_files", lambda: ())
+    monkeypatch.setattr(find_library, "mapped_files", lambda: ())
     assert doctor_checks._other_profilers().status == "ok"
     torch = SimpleNamespace(autograd=SimpleNamespace(_profiler_enabled=lambda: True))
     monkeypatch.setitem(sys.modules, "torch", torch)

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recording.cupti import library
-from epprof_nb.recording.cupti.library import (
+from epprof_nb.recording.cupti import find_library
+from epprof_nb.recording.cupti.find_library import (
     CuptiNotFoundError,
     Environment,
     find_driver,
@@ -154,7 +154,7 @@ def test_a_broken_link_or_an_unreadable_file_is_no_library(tree):
     tree("env/lib/libcupti.so.txt")
     with pytest.raises(CuptiNotFoundError):
         locate_libcupti(environment(tree))
-    assert library.cuda_major_of(tree.root / "libcupti.so.2025.1") == 0
+    assert find_library.cuda_major_of(tree.root / "libcupti.so.2025.1") == 0
 
 
 def test_the_wrong_version_is_refused_and_named(tree):
@@ -197,19 +197,19 @@ def test_mapped_files_are_read_from_the_process(tmp_path, monkeypatch):
         "7f02-7f03 rw-p 00000000 00:00 0 \n"
         "7ffe-7fff rw-p 00000000 00:00 0     [stack]\n"
     )
-    monkeypatch.setattr(library, "_MAPS", maps)
-    assert library.mapped_files() == ("/opt/with space/libcupti.so.12",)
-    monkeypatch.setattr(library, "_MAPS", tmp_path / "none")
-    assert library.mapped_files() == ()
+    monkeypatch.setattr(find_library, "_MAPS", maps)
+    assert find_library.mapped_files() == ("/opt/with space/libcupti.so.12",)
+    monkeypatch.setattr(find_library, "_MAPS", tmp_path / "none")
+    assert find_library.mapped_files() == ()
 
 
 def test_the_search_loads_and_imports_nothing():
     code = (
-        "import sys; from epprof_nb.recording.cupti import library\n"
-        "before = set(library.mapped_files()); modules = set(sys.modules)\n"
-        "try: library.locate_libcupti()\n"
-        "except library.CuptiNotFoundError: pass\n"
-        "new = set(library.mapped_files()) - before\n"
+        "import sys; from epprof_nb.recording.cupti import find_library\n"
+        "before = set(find_library.mapped_files()); modules = set(sys.modules)\n"
+        "try: find_library.locate_libcupti()\n"
+        "except find_library.CuptiNotFoundError: pass\n"
+        "new = set(find_library.mapped_files()) - before\n"
         "assert not [name for name in new if 'cu' in name.split('/')[-1]], new\n"
         "assert not {'torch', 'cupy'} & (set(sys.modules) - modules)\n"
     )
