@@ -23,6 +23,7 @@ from epprof_nb.analysis.onnx.unprofiled_times import runs
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.recording_costs import BACKWARD, LAUNCHES, MODULES, NAMES, OPS, RUNS, STATEMENTS
+from epprof_nb.data.schema import SLEEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +98,7 @@ def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
     else:  # the threads of the host device take the interpreter from the thread of the cell
         of_cell = ops["thread_id"] == index.profile.info.get("thread_id", MISSING)
         of_others = costs[STATEMENTS].sum(where=~of_cell)  # one thread at a time runs Python
-        added_ns = round(float(of_op.sum(where=of_cell) + of_others))
+        added_ns = round(float(of_op.sum(where=of_cell) + of_others * _awake_part(index)))
     added_ns = min(added_ns, round(_MAX_PART * index.profile.wall_ns))
     parts = {NAMES[kind]: round(float(values.sum())) for kind, values in costs.items()}
     return EstimatedTime(added_ns, {name: ns for name, ns in parts.items() if ns})
@@ -122,6 +123,17 @@ def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:
         events * timed_ns * (1 + _ELSEWHERE.get(kind, 0.0)) / max(int(events.sum()), 1) + untimed
     )
     return costs
+
+
+def _awake_part(index: ProfileIndex) -> float:
+    """Return the part of the wall time in which the thread of the cell did not sleep.
+
+    While it sleeps, it does not wait for what other threads take longer.
+    """
+    waits, thread = index.profile.tables["thread_waits"], index.profile.info.get("thread_id")
+    sleeps = waits.names("function").equals(SLEEP) & (waits["thread_id"] == thread)
+    slept_ns = (waits["end_ns"] - waits["start_ns"]).sum(where=sleeps)
+    return max(1 - float(slept_ns) / max(index.profile.wall_ns, 1), 0.0)
 
 
 def _of_runs(index: ProfileIndex) -> Costs | None:

@@ -8,7 +8,8 @@ from epprof_nb.analysis.added_time.added_time import added_time
 from epprof_nb.analysis.added_time.estimated_time import estimated_time
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.summary.headline import headline_of
-from tests.helpers.tiny import call, kernel, line, op, profile
+from epprof_nb.data.schema import SLEEP, THREAD_WAITS
+from tests.helpers.tiny import call, kernel, line, op, profile, table
 
 GPU = {"devices": [{"device_id": 0, "name": "GPU", "kind": "gpu"}]}
 
@@ -67,6 +68,17 @@ def test_what_the_header_of_a_loop_runs_counts_for_its_statements(monkeypatch):
 def test_statements_of_other_threads_take_the_interpreter():
     ops = [line(1, 1, 0, 90_000, count=50), line(2, 2, 1_000, 80_000, count=50, thread_id=7)]
     assert estimated(ops, statements=5_000).total_ns == 5_000
+
+
+def test_statements_of_other_threads_cost_nothing_while_the_cell_sleeps():
+    ops = [line(1, 1, 0, 90_000), line(2, 2, 1_000, 80_000, count=50, thread_id=7)]
+    slept = {"thread_id": 1, "start_ns": 10_000, "end_ns": 90_000, "function": SLEEP}
+    of_other = slept | {"thread_id": 7}
+    info = {"wall_ns": 100_000, "thread_id": 1, "recording_costs": {"statements": 5_100}}
+    found = profile(ops, info=info)
+    found.tables["thread_waits"] = table(THREAD_WAITS, [slept, of_other])
+    # 100 ns of the cell's statement, and those of the other one in a fifth of the time.
+    assert estimated_time(ProfileIndex(found)).total_ns == 100 + 1_000
 
 
 def launches(kernel_ns):
