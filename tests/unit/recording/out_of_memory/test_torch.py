@@ -391,7 +391,7 @@ def test_text_and_html_have_the_same_words(memory):
 
 
 def test_shares_are_of_all_memory_in_use(memory):
-    memory._blocks[64] = 4 * MB  # of C++ code
+    memory._blocks[64] = 3 * MB  # of C++ code
     names = {f"of_{i}": memory.empty(5 * MB) for i in range(12)}
     temporary = memory.empty(16 * MB)
     error = failed(lambda: memory.empty(90 * MB))
@@ -399,7 +399,7 @@ def test_shares_are_of_all_memory_in_use(memory):
     text = as_text(explain(error, names), in_notebook=True)
     rows = [line for line in text.split("\n") if line.startswith("  `of_")]
     assert len(rows) == 10
-    assert {line.split("`")[-1].strip() for line in rows} == {"5.24 MB   6.3 %"}  # of 80 MiB
+    assert {line.split("`")[-1].strip() for line in rows} == {"5.24 MB   6.3 %"}  # of 79 MiB
     html = as_html(explain(error, names), in_notebook=True)
     assert html.count(">6.3 %<") == 10
 
