@@ -22,7 +22,6 @@ constexpr uint32_t kContextDestroyStarting = 2;
 constexpr uint32_t kStreamCreated = 3, kStreamDestroyStarting = 4;
 constexpr uint32_t kGraphDestroyStarting = 10;
 constexpr uint32_t kGraphNodeCreated = 13, kGraphNodeCloned = 20;
-CUstream const kPerThreadStream = reinterpret_cast<CUstream>(2);  // CU_STREAM_PER_THREAD
 constexpr uint32_t kGraphExecCreateStarting = 17, kGraphExecCreated = 18;
 
 void register_context(ThreadState* t, CUcontext context, uint64_t session) {
@@ -43,25 +42,6 @@ void note_stream(const DriverCall& call, void* context, const void* params, uint
   memcpy(&stream, bytes + call.stream_at, sizeof stream);
   bool is_graph = call.params == LaunchParams::unknown;
   stream_launched({context, stream, call.is_per_thread, is_graph, correlation});
-}
-
-bool is_capturing(const DriverCall& call, const void* params) {
-  if (call.wait_stream_at < 0 || !params) return false;
-  CUstream stream;
-  memcpy(&stream, static_cast<const unsigned char*>(params) + call.wait_stream_at, sizeof stream);
-  if (!stream && call.is_per_thread) stream = kPerThreadStream;
-  uint32_t status = 0;
-  return cupti.StreamIsCapturing(stream, &status) == 0 && status != 0;
-}
-
-void note_wait(Recording& c, ThreadState* t, const DriverCall& call, void* context,
-               const void* params, uint32_t correlation, const CallInterval& interval) {
-  // In a capture, such a call makes an edge of the graph.
-  t->in_profiler = true;  // the driver is asked about the stream
-  if (c.stream_captures == 0 || !is_capturing(call, params)) {
-    c.waits.add(call, context, params, correlation, interval);
-  }
-  t->in_profiler = false;
 }
 
 void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
@@ -107,8 +87,10 @@ void on_api_call(Recording& c, ThreadState* t, uint32_t domain, uint32_t cbid,
   if (domain != kDriverDomain || !result || *result != 0 || t->in_profiler) return;
   const DriverCall& call = c.calls.of_driver(cbid);
   if (call.of_stream != StreamCall::none && interval.start) {
-    note_wait(c, t, call, f.context.get<void*>(data), f.params.get<void*>(data),
-              uint32_t(correlation), interval);
+    t->in_profiler = true;  // the driver is asked about the stream
+    c.waits.add(call, f.context.get<void*>(data), f.params.get<void*>(data), uint32_t(correlation),
+                interval, c.stream_captures > 0);
+    t->in_profiler = false;
   }
 }
 

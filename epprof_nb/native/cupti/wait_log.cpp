@@ -18,13 +18,19 @@ int32_t context_id(CUcontext context) {
   return context && cupti.GetContextId(context, &id) == 0 ? int32_t(id) : -1;
 }
 
-// Handles up to this one stand for the default streams of the current context.
-const auto kLastDefaultStream = uintptr_t(2);
+// CU_STREAM_PER_THREAD. Handles up to it stand for the default streams of the current context.
+CUstream const kPerThreadStream = reinterpret_cast<CUstream>(2);
+
+bool is_captured(CUstream stream, bool is_per_thread) {
+  if (!stream && is_per_thread) stream = kPerThreadStream;
+  uint32_t status = 0;
+  return cupti.StreamIsCapturing(stream, &status) == 0 && status != 0;
+}
 
 // A call may be on a stream of another context than the current one.
 CUcontext context_of(CUstream stream, CUcontext current) {
   CUcontext context = nullptr;
-  if (uintptr_t(stream) <= kLastDefaultStream) return current;
+  if (uintptr_t(stream) <= uintptr_t(kPerThreadStream)) return current;
   return cupti.StreamGetCtx(stream, &context) == 0 && context ? context : current;
 }
 
@@ -71,7 +77,7 @@ WaitLog::Event& WaitLog::event(void* handle) {
 }
 
 void WaitLog::add(const DriverCall& call, CUcontext context, const void* params,
-                  uint32_t correlation, const CallInterval& interval) {
+                  uint32_t correlation, const CallInterval& interval, bool some_are_captured) {
   void* handle = call.event_at < 0 ? nullptr : pointer_at(params, size_t(call.event_at));
   if (call.event_at >= 0 && !handle) return;
   if (call.of_stream == StreamCall::event_destroy) {
@@ -82,6 +88,7 @@ void WaitLog::add(const DriverCall& call, CUcontext context, const void* params,
   int32_t stream = kNoStream;
   if (call.wait_stream_at >= 0) {
     CUstream of_call = pointer_at(params, size_t(call.wait_stream_at));
+    if (some_are_captured && is_captured(of_call, call.is_per_thread)) return;
     context = context_of(of_call, context);
     stream = stream_id(context, of_call, call.is_per_thread);
   }

@@ -20,9 +20,9 @@ class WaitLog {
   void set_limit(uint64_t rows);
   void clear();  // keeps the events, because a later session may wait for them
 
-  // A call that has succeeded, or that is about to destroy an event.
+  // A call that has succeeded. While streams are captured, calls on them make edges of graphs.
   void add(const DriverCall& call, CUcontext context, const void* params, uint32_t correlation,
-           const CallInterval& interval);
+           const CallInterval& interval, bool some_are_captured);
   void move_to(ActivityStore& store);
 
  private:
