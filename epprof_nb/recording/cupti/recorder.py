@@ -300,7 +300,7 @@ class CuptiRecorder(Recorder):
         return output
 
     def _check_delivery(self, output: RecorderOutput, *, waited: bool) -> None:
-        """Note that not even the record of our own launch has come."""
+        """Add a note if not even the record of our own launch has arrived."""
         if len(output.activities) or output.dropped or self._failure:
             self._awaits_first_record = False
         elif waited and self._awaits_first_record and not _native.cupti_state()["captures_open"]:
