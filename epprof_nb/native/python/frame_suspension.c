@@ -1,6 +1,9 @@
 // Callbacks on the suspension of generators and coroutines. They are C functions so that no signal
 // handler runs inside them. A KeyboardInterrupt there would not reach the generator's own `try`.
+#define _GNU_SOURCE
 #include "python/convert.h"
+
+#include <dlfcn.h>
 
 // -- Python 3.12 and up: callbacks of sys.monitoring, called with the code object first --------
 
@@ -38,6 +41,25 @@ static PyObject* on_return(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssi
 
 // -- Python 3.11: a profile function ------------------------------------------------------------
 
+// The limited API lacks these. `sys.setprofile` would copy the local variables of a frame to a
+// dictionary and back at each event, which takes 20 times as long.
+typedef int (*Hook)(PyObject* object, PyFrameObject* frame, int event, PyObject* value);
+static struct {
+  void (*set)(Hook hook, PyObject* object);
+  int (*last_instruction)(PyFrameObject* frame);
+  PyObject* (*bytecode)(PyCodeObject* code);
+} python;
+enum { kCall = 0, kReturn = 3 };  // PyTrace_CALL, PyTrace_RETURN
+
+static int find_functions(void) {
+  if (python.set) return 1;
+  *(void**)&python.last_instruction = dlsym(RTLD_DEFAULT, "PyFrame_GetLasti");
+  *(void**)&python.bytecode = dlsym(RTLD_DEFAULT, "PyCode_GetCode");
+  if (!python.last_instruction || !python.bytecode) return 0;
+  *(void**)&python.set = dlsym(RTLD_DEFAULT, "PyEval_SetProfile");
+  return python.set != NULL;
+}
+
 static PyObject* watch_frame(PyObject* Py_UNUSED(m), PyObject* frame) {
   epprof_watch_frame((uint64_t)(uintptr_t)frame);
   Py_RETURN_NONE;
@@ -48,20 +70,13 @@ static PyObject* unwatch_frames(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) 
   Py_RETURN_NONE;
 }
 
-static long long attribute(PyObject* object, const char* name) {
-  PyObject* value = PyObject_GetAttrString(object, name);
-  long long number = value ? PyLong_AsLongLong(value) : -1;
-  Py_XDECREF(value);
-  return number;
-}
-
 // True if the frame returns because it yields: its last instruction is then YIELD_VALUE.
-static int yields(PyObject* frame) {
+static int yields(PyFrameObject* frame) {
   enum { kYieldValue = 86 };  // in 3.11, the only version with this profile function
-  PyObject* code = (PyObject*)PyFrame_GetCode((PyFrameObject*)frame);
-  PyObject* bytecode = PyObject_GetAttrString(code, "co_code");
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  PyObject* bytecode = python.bytecode(code);
   Py_DECREF(code);
-  long long last = attribute(frame, "f_lasti");
+  int last = python.last_instruction(frame);
   int result = bytecode && last >= 0 && last < PyBytes_Size(bytecode) &&
                (unsigned char)PyBytes_AsString(bytecode)[last] == kYieldValue;
   Py_XDECREF(bytecode);
@@ -69,33 +84,42 @@ static int yields(PyObject* frame) {
   return result;
 }
 
-static void unset_profile_function(void) {
-  PyObject* set = PySys_GetObject("setprofile");
-  PyObject* done = set ? PyObject_CallFunctionObjArgs(set, Py_None, NULL) : NULL;
-  Py_XDECREF(done);
-  PyErr_Clear();
-}
-
-static PyObject* on_profile_event(PyObject* Py_UNUSED(m), PyObject* const* args,
-                                  Py_ssize_t count) {
-  if (count != 3 || !PyUnicode_Check(args[1])) Py_RETURN_NONE;
+static int follow_frame(PyObject* Py_UNUSED(object), PyFrameObject* frame, int event,
+                        PyObject* value) {
+  if (event != kCall && event != kReturn) return 0;
   int64_t begin = epprof_cost_begin(EPPROF_COST_SUSPENSIONS);
-  uint64_t frame = (uint64_t)(uintptr_t)args[0];
-  if (epprof_is_watched(frame)) {
-    if (PyUnicode_CompareWithASCIIString(args[1], "call") == 0) {
-      epprof_resume(frame);
-    } else if (PyUnicode_CompareWithASCIIString(args[1], "return") == 0) {
-      if (yields(args[0])) {
-        epprof_suspend(frame);
-      } else {
-        epprof_unwatch_frame(frame);
-        epprof_frame_finished(frame);
-      }
+  uint64_t id = (uint64_t)(uintptr_t)frame;
+  if (epprof_is_watched(id)) {
+    if (event == kCall) {
+      epprof_resume(id);
+    } else if (value && yields(frame)) {
+      epprof_suspend(id);
+    } else {
+      epprof_unwatch_frame(id);
+      epprof_frame_finished(id);
     }
   }
-  if (!epprof_watched_frames()) unset_profile_function();
+  if (!epprof_watched_frames()) python.set(NULL, NULL);
   epprof_cost_end(EPPROF_COST_SUSPENSIONS, begin);
+  return 0;
+}
+
+// The same for `sys.setprofile`: code that sets its own function may set the one before again.
+static PyObject* on_profile_event(PyObject* Py_UNUSED(m), PyObject* const* args,
+                                  Py_ssize_t count) {
+  if (count != 3 || !PyUnicode_Check(args[1]) || !find_functions()) Py_RETURN_NONE;
+  int is_call = PyUnicode_CompareWithASCIIString(args[1], "call") == 0;
+  if (is_call || PyUnicode_CompareWithASCIIString(args[1], "return") == 0) {
+    follow_frame(NULL, (PyFrameObject*)args[0], is_call ? kCall : kReturn, args[2]);
+  }
   Py_RETURN_NONE;
+}
+
+// Sets the profile function of this thread; `object` is what `sys.getprofile` returns.
+static PyObject* set_profile_function(PyObject* Py_UNUSED(m), PyObject* object) {
+  int found = find_functions();
+  if (found) python.set(follow_frame, object);
+  return PyErr_Occurred() ? NULL : PyBool_FromLong(found);
 }
 
 #define FAST(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
@@ -106,6 +130,7 @@ PyMethodDef frame_functions[] = {
     {"on_throw", FAST(on_resume), NULL},
     {"on_return", FAST(on_return), NULL},
     {"on_profile_event", FAST(on_profile_event), NULL},
+    {"set_profile_function", set_profile_function, METH_O, NULL},
     {"watch_frame", watch_frame, METH_O, NULL},
     {"unwatch_frames", unwatch_frames, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -115,11 +115,17 @@ else:
             """Set this thread's profile function, if no other is set."""
             _native.watch_frame(frame)
             current = sys.getprofile()
-            if current is None:
-                sys.setprofile(_native.on_profile_event)
-            elif current is not _native.on_profile_event and not self.warned:
+            if current is _native.on_profile_event:
+                return
+            if current is not None:
+                why = "another profile function is set (sys.setprofile); stop that profiler."
+            elif not _native.set_profile_function(_native.on_profile_event):
+                why = "this Python does not export PyEval_SetProfile; use Python 3.12 or later."
+            else:
+                return
+            if not self.warned:
                 self.warned = True
-                _warn("another profile function is set (sys.setprofile); stop that profiler.")
+                _warn(why)
 
         def stop(self) -> None:
             """Stop tracking; other threads unset their profile function at its next event."""

@@ -148,5 +148,5 @@ else:
         """Run the generator with a profile function, if no other is set."""
         if sys.getprofile() is None:
             _native.watch_frame(sys._getframe())  # noqa: SLF001 - until it returns
-            sys.setprofile(_native.on_profile_event)
+            _native.set_profile_function(_native.on_profile_event)
         _yields()

@@ -306,6 +306,22 @@ class TestProfileFunction:
             list(it)
             assert sys.getprofile() is None
 
+    def test_code_may_set_it_again(self):
+        with recording():
+            it = numbers(2)
+            next(it)
+            before = sys.getprofile()
+            sys.setprofile(None)
+            sys.setprofile(before)
+            assert _native.depth() == 0
+            next(it)
+            assert _native.depth() == 0
+            assert list(it) == []
+            assert sys.getprofile() is None
+            (row,) = drained()
+        assert row.suspended_ns > 0
+        assert row.flags == 0
+
     def test_another_profiler_is_left_alone(self):
         def other(frame, event, arg):
             pass
