@@ -1,7 +1,8 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { ticks } from "../../src/base/time_scale.ts";
 import { Geometry } from "../../src/timeline/geometry.ts";
 import { RepeatMarks } from "../../src/timeline/overlays/repeat_marks.ts";
-import { withoutReserved } from "../../src/timeline/ruler.ts";
+import { rulerLabels, withoutReserved } from "../../src/timeline/ruler.ts";
 
 const REPEATS = { unit: "repeat", first: 0 } as const;
 
@@ -69,4 +70,32 @@ test("the line of a repeat without a label does not cross the times", () => {
     [410, 0],
     [1000, 17],
   ]);
+});
+
+describe("the ruler", () => {
+  const labels = (start: number, end: number): ReturnType<typeof rulerLabels> => {
+    const { step, times } = ticks({ start, end }, 900);
+    return rulerLabels(times, step, { start, end });
+  };
+  test("is relative to the profile's start", () => {
+    expect(labels(0, 9e6)).toEqual({
+      base: null,
+      labels: ["0 ms", ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((ms) => `${ms} ms`)],
+    });
+  });
+  test("is relative to a base if the window is small and late", () => {
+    const deep = labels(1_234_012_300, 1_234_052_300);
+    expect(deep.base).toBe("1.2340 s");
+    expect(deep.labels[0]).toBe("+15 µs");
+  });
+  test.each([
+    [1e9, 900],
+    [99e9, 40],
+    [5e12, 20],
+    [999_999_990, 30],
+  ])("distinguishes neighbours at %d ns in a window of %d ns", (start, length) => {
+    const { labels: all } = labels(start, start + length);
+    expect(all.length).toBeGreaterThan(2);
+    expect(new Set(all).size).toBe(all.length);
+  });
 });
