@@ -2,8 +2,8 @@
 
 import { type EventColumns, Events } from "../src/data/events.ts";
 import { KINDS } from "../src/data/kinds.ts";
-import type { EventsHeader } from "../src/data/model.ts";
 import { Bundle } from "../src/data/wire_format.ts";
+import type { EventsHeader } from "../src/data/wire_types.ts";
 
 type Tag = "u8" | "i32" | "f64" | "i64";
 const ARRAYS = { u8: Uint8Array, i32: Int32Array, f64: Float64Array };

@@ -1,7 +1,7 @@
 // Headline and findings at the top of the viewer.
 
 import { h, withCode } from "../base/dom.ts";
-import type { Count, Finding, ProfileHeader } from "../data/model.ts";
+import type { Count, Finding, ProfileHeader } from "../data/wire_types.ts";
 import { notes } from "./notes.ts";
 import { repeats } from "./repeats.ts";
 

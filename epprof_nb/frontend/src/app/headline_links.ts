@@ -1,7 +1,7 @@
 // Links from the numbers of the headline to the events they count.
 
-import type { Count } from "../data/model.ts";
-import type { SelectionQuery } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/selection_queries.ts";
+import type { Count } from "../data/wire_types.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import type { TimelineControls } from "./timeline_controls.ts";
 

@@ -2,7 +2,7 @@
 
 import { h } from "../base/dom.ts";
 import { duration } from "../base/format.ts";
-import type { Repeats } from "../data/model.ts";
+import type { Repeats } from "../data/wire_types.ts";
 
 export function repeats({ text, count, mean, points, names }: Repeats): HTMLElement {
   const low = Math.min(...points);

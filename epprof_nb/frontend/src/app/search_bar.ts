@@ -3,7 +3,7 @@
 import { h, on, signButton } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { SelectionQuery } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/selection_queries.ts";
 import type { SelectionController } from "../selection/controller.ts";
 
 const PAUSE_MS = 140;

@@ -2,7 +2,7 @@
 
 import { h } from "../base/dom.ts";
 import { MemoryPanel } from "../breakdown/memory_panel.ts";
-import type { SelectionQuery } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/selection_queries.ts";
 import { RangePanel } from "../selection/range_panel.ts";
 import { MemoryMark } from "../timeline/overlays/memory_mark.ts";
 import { RangeMark } from "../timeline/overlays/range_mark.ts";

@@ -3,9 +3,9 @@
 import { h, on } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { Events } from "../data/events.ts";
-import type { ProfileHeader } from "../data/model.ts";
-import type { SelectionQuery } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/selection_queries.ts";
 import type { Bundle } from "../data/wire_format.ts";
+import type { ProfileHeader } from "../data/wire_types.ts";
 import type { Theme } from "../render/palettes.ts";
 import { Timeline } from "../timeline/timeline.ts";
 import { headerBlock } from "./header.ts";

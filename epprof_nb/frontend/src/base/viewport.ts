@@ -1,7 +1,7 @@
 // Time window of a view: zoom, pan, animation and history.
 
-import { History } from "./history.ts";
 import { clamp, pan, type Range, withContext, zoom } from "./time_scale.ts";
+import { History } from "./window_history.ts";
 
 const GLIDE_MS = 180;
 /** Time a window must rest before it is added to the history. */

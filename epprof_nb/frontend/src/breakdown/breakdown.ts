@@ -2,7 +2,7 @@
 
 import { h, on } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { SelectionQuery } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/selection_queries.ts";
 import type { Theme } from "../render/palettes.ts";
 import { Icicle } from "./icicle.ts";
 import type { NodeActions } from "./icicle_details.ts";

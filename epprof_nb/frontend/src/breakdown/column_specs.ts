@@ -1,7 +1,7 @@
 // Labels, descriptions and priorities of the columns of a breakdown.
 
 import { count, duration, percent, rate, size } from "../base/format.ts";
-import type { Cell, TableData } from "../data/model.ts";
+import type { Cell, TableData } from "../data/wire_types.ts";
 
 export type Column = TableData["columns"][number];
 

@@ -1,6 +1,6 @@
 // Export of the shown rows as text: CSV, Markdown, Python.
 
-import type { SelectionQuery } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/selection_queries.ts";
 import { type Column, formatCell, isText, label } from "./column_specs.ts";
 
 /** Rows as CSV, with the DataFrame's column names and integers without units. */

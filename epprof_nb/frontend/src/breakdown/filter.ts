@@ -1,7 +1,7 @@
 // Filtering and sorting of a table's rows.
 
 import { compile } from "../data/embedded/pattern.ts";
-import type { TableData } from "../data/model.ts";
+import type { TableData } from "../data/wire_types.ts";
 import { isText } from "./column_specs.ts";
 import { sortedRows } from "./sort.ts";
 

@@ -1,7 +1,7 @@
 // Holders of memory as a tree: pool, category, modules, then line and op.
 
 import { isPath } from "../base/format.ts";
-import type { Holders } from "../data/holders.ts";
+import type { Holders } from "../data/memory_holders.ts";
 
 const BEFORE = "before this profile";
 

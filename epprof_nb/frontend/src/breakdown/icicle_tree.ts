@@ -3,7 +3,7 @@
 import { count, signedChange } from "../base/format.ts";
 import type { EventColumns, RowSlice } from "../data/events.ts";
 import { BUSY_KINDS, KIND, KINDS, kindCode } from "../data/kinds.ts";
-import type { TreeData } from "../data/model.ts";
+import type { TreeData } from "../data/wire_types.ts";
 import { changeVariant, SHADES } from "../render/event_colours.ts";
 
 /** Measure shown by the width of a box. */

@@ -3,8 +3,8 @@
 import { h, on } from "../base/dom.ts";
 import { count, moment, percent, shorten, size } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { Holders } from "../data/holders.ts";
-import type { Counter } from "../data/model.ts";
+import type { Holders } from "../data/memory_holders.ts";
+import type { Counter } from "../data/wire_types.ts";
 import { memoryCss } from "../render/memory_colours.ts";
 import { type HolderNode, holderTree, partOf } from "./holder_tree.ts";
 

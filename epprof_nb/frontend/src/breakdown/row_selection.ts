@@ -1,8 +1,8 @@
 // Queries for the events behind a row of a breakdown.
 
 import { BUSY_KINDS } from "../data/kinds.ts";
-import type { Cell } from "../data/model.ts";
-import type { SelectionQuery } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/selection_queries.ts";
+import type { Cell } from "../data/wire_types.ts";
 import type { TreeNode } from "./icicle_tree.ts";
 
 const NO_OP = "(no op)";

@@ -1,6 +1,6 @@
 // Sorting of the rows by a column.
 
-import type { Cell } from "../data/model.ts";
+import type { Cell } from "../data/wire_types.ts";
 
 const WORDS = new Intl.Collator("en", { numeric: true });
 

@@ -2,7 +2,7 @@
 
 import { h, on } from "../base/dom.ts";
 import { shorten } from "../base/format.ts";
-import type { Cell } from "../data/model.ts";
+import type { Cell } from "../data/wire_types.ts";
 import {
   barColumn,
   type Column,

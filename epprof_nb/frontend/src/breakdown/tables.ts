@@ -4,8 +4,8 @@ import { copyText } from "../base/clipboard.ts";
 import { h, on } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { Cell, TableData } from "../data/model.ts";
-import type { SelectionQuery } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/selection_queries.ts";
+import type { Cell, TableData } from "../data/wire_types.ts";
 import {
   type Column,
   fittingColumns,

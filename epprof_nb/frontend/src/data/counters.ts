@@ -2,8 +2,8 @@
 
 import { firstAbove } from "../base/binary_search.ts";
 import { type Range, toTime } from "../base/time_scale.ts";
-import type { Counter } from "./model.ts";
 import type { ColumnBundle } from "./wire_format.ts";
+import type { Counter } from "./wire_types.ts";
 
 /** Maximum number of points of a counter; must match the Python side. */
 export const MAX_POINTS = 4096;

@@ -4,7 +4,9 @@
 import type { Range } from "../base/time_scale.ts";
 import type { RangeBreakdown } from "./by_range.ts";
 import type { Events, Fields } from "./events.ts";
-import type { Holders } from "./holders.ts";
+import type { Holders } from "./memory_holders.ts";
+import type { Related, SeekTarget, SelectionQuery } from "./selection_queries.ts";
+import type { Bundle } from "./wire_format.ts";
 import type {
   EventRef,
   ProfileHeader,
@@ -12,9 +14,7 @@ import type {
   SourceCell,
   TableData,
   TreeData,
-} from "./model.ts";
-import type { Related, SeekTarget, SelectionQuery } from "./queries.ts";
-import type { Bundle } from "./wire_format.ts";
+} from "./wire_types.ts";
 
 /**
  * Window to load: time range, width in pixels, and the lanes in view as [first, end); null for all.

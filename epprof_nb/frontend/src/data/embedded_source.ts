@@ -9,7 +9,15 @@ import { EventOrder } from "./embedded/event_order.ts";
 import { Groups } from "./embedded/groups.ts";
 import { related } from "./embedded/related.ts";
 import { Events, type Fields } from "./events.ts";
-import { type Holders, holdersAt } from "./holders.ts";
+import { type Holders, holdersAt } from "./memory_holders.ts";
+import {
+  fieldsOf,
+  hitOf,
+  type Related,
+  type SeekTarget,
+  type SelectionQuery,
+} from "./selection_queries.ts";
+import type { Bundle } from "./wire_format.ts";
 import type {
   EventRef,
   ProfileHeader,
@@ -17,9 +25,7 @@ import type {
   SourceCell,
   TableData,
   TreeData,
-} from "./model.ts";
-import { fieldsOf, hitOf, type Related, type SeekTarget, type SelectionQuery } from "./queries.ts";
-import type { Bundle } from "./wire_format.ts";
+} from "./wire_types.ts";
 
 /** Answers from the embedded data. */
 export class EmbeddedSource implements DataSource {

@@ -1,8 +1,8 @@
 // Events of a window: the three tables of a bundle, their columns and rows.
 
 import { kindCode } from "./kinds.ts";
-import type { Cell, EventsHeader, Prefix } from "./model.ts";
 import type { ColumnBundle } from "./wire_format.ts";
+import type { Cell, EventsHeader, Prefix } from "./wire_types.ts";
 
 /** Columns of events that a renderer can draw. */
 export interface EventColumns {

@@ -5,7 +5,9 @@ import type { RangeBreakdown } from "./by_range.ts";
 import type { Channel } from "./channel.ts";
 import type { DataSource, LateHeader, TableRequest, WindowRequest } from "./data_source.ts";
 import { Events, type Fields } from "./events.ts";
-import type { Holders } from "./holders.ts";
+import type { Holders } from "./memory_holders.ts";
+import type { Related, SeekTarget, SelectionQuery } from "./selection_queries.ts";
+import { Bundle } from "./wire_format.ts";
 import type {
   EventRef,
   EventsHeader,
@@ -13,9 +15,7 @@ import type {
   SourceCell,
   TableData,
   TreeData,
-} from "./model.ts";
-import type { Related, SeekTarget, SelectionQuery } from "./queries.ts";
-import { Bundle } from "./wire_format.ts";
+} from "./wire_types.ts";
 
 export class LiveSource implements DataSource {
   readonly live = true;

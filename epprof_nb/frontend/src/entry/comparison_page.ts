@@ -1,6 +1,6 @@
 // Entry point of the flame graph of a comparison, on a page or in a frame.
 
-import { type Difference, DifferenceView } from "../breakdown/difference.ts";
+import { type Difference, DifferenceView } from "../breakdown/difference_flame_graph.ts";
 import { fromBase64, inflate } from "../data/wire_format.ts";
 import { followHost } from "./page_host.ts";
 

@@ -2,8 +2,8 @@
 
 import { mount } from "../app/viewer.ts";
 import { EmbeddedSource } from "../data/embedded_source.ts";
-import type { ProfileHeader } from "../data/model.ts";
 import { Bundle, fromBase64, inflate } from "../data/wire_format.ts";
+import type { ProfileHeader } from "../data/wire_types.ts";
 import { followHost, framed } from "./page_host.ts";
 
 const FRAME_HEIGHT = 340;

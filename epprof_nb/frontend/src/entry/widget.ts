@@ -12,8 +12,8 @@ import { mount } from "../app/viewer.ts";
 import { h } from "../base/dom.ts";
 import { Channel, type Model } from "../data/channel.ts";
 import { LiveSource } from "../data/live_source.ts";
-import type { ProfileHeader } from "../data/model.ts";
 import { Bundle } from "../data/wire_format.ts";
+import type { ProfileHeader } from "../data/wire_types.ts";
 import { followTheme, whenCleared } from "./notebook_host.ts";
 
 declare const VIEWER_CSS: string;

@@ -9,15 +9,15 @@ import { DIMMED, EDGE, edgeShare, GAP, HATCH, HATCHED_FROM, shape } from "./even
 import { mipLevel } from "./mipmap.ts";
 import { buildVisibleRects, VisibleRects } from "./narrow_events.ts";
 import type { Palette } from "./palettes.ts";
+import { PixelRow, packed } from "./pixel_row.ts";
 import type { Band, Frame } from "./renderer.ts";
-import { packed, Strip } from "./strip.ts";
 
-/** Minimum number of rectangles for which a strip of pixels is faster. */
+/** Minimum number of rectangles for which a row of pixels is faster. */
 const MANY = 64;
 
 export class EventBars {
   readonly #rects = new VisibleRects();
-  readonly #strip = new Strip();
+  readonly #pixelRow = new PixelRow();
   readonly #hatch = new Map<string, CanvasPattern | null>();
 
   draw(
@@ -59,7 +59,7 @@ export class EventBars {
       const { fill, edge } = coloursOf(band, palette, now);
       const colours = tones(fill, edge);
       this.#fills(c, colours, ratio, y, height, now, dim, plain);
-      if (stripped) this.#drawStrip(c, colours, ratio, y, height, now, dim);
+      if (stripped) this.#drawPixelRow(c, colours, ratio, y, height, now, dim);
       if (band.look === "op") this.#edges(c, edge, ratio, y, height, now, dim);
       else if (band.look === "activity" && kind === KIND.memcpy)
         this.#hatches(c, palette, ratio, y, height, now, dim);
@@ -93,7 +93,7 @@ export class EventBars {
   }
 
   /** Draw the pixels that narrow events of a kind share. */
-  #drawStrip(
+  #drawPixelRow(
     c: CanvasRenderingContext2D,
     colours: string[],
     ratio: number,
@@ -103,14 +103,13 @@ export class EventBars {
     dim: number,
   ): void {
     const { length, firstShared: shared, x, width, alpha, tone, code } = this.#rects;
-    const strip = this.#strip;
+    const row = this.#pixelRow;
     const values = colours.map(packed);
-    strip.clear(this.#rects.pixels);
+    row.clear(this.#rects.pixels);
     for (let i = shared; i < length; i++) {
-      if (code[i] === now)
-        strip.set(x[i], x[i] + width[i], values[tone[i] * TONES], dim * alpha[i]);
+      if (code[i] === now) row.set(x[i], x[i] + width[i], values[tone[i] * TONES], dim * alpha[i]);
     }
-    strip.draw(c, ratio, y, height);
+    row.draw(c, ratio, y, height);
   }
 
   #edges(

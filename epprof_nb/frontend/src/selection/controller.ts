@@ -9,7 +9,6 @@ import type { DataSource } from "../data/data_source.ts";
 import { highlightFor, outlineOf } from "../data/embedded/selected_events.ts";
 import type { Events, Fields, Highlight, Hit } from "../data/events.ts";
 import { lodNote } from "../data/lod_note.ts";
-import type { DeviceLabels, EventRef, SeekResult } from "../data/model.ts";
 import {
   fieldsOf,
   hitOf,
@@ -18,7 +17,8 @@ import {
   refOf,
   type SelectionQuery,
   sameRef,
-} from "../data/queries.ts";
+} from "../data/selection_queries.ts";
+import type { DeviceLabels, EventRef, SeekResult } from "../data/wire_types.ts";
 import { mergedNote, panel } from "./event_details.ts";
 
 const HINT =

@@ -5,8 +5,8 @@ import { h, on, signButton } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { Fields, Hit } from "../data/events.ts";
-import type { EventRef } from "../data/model.ts";
-import { memberCount, type Related, rangeOf, refOf, sameRef } from "../data/queries.ts";
+import { memberCount, type Related, rangeOf, refOf, sameRef } from "../data/selection_queries.ts";
+import type { EventRef } from "../data/wire_types.ts";
 import { type Field, type Group, groups } from "./event_fields.ts";
 import { membersText, NO_NAME } from "./event_tooltip.ts";
 

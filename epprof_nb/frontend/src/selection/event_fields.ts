@@ -3,7 +3,7 @@
 import { count, duration, moment, size } from "../base/format.ts";
 import type { Fields } from "../data/events.ts";
 import { kindLabel } from "../data/kinds.ts";
-import type { Prefix } from "../data/model.ts";
+import type { Prefix } from "../data/wire_types.ts";
 
 export interface Field {
   column: string;

@@ -3,7 +3,7 @@
 import { h } from "../base/dom.ts";
 import { count, duration, moment, shorten } from "../base/format.ts";
 import type { Hit } from "../data/events.ts";
-import { fieldsOf, memberCount, rangeOf, refOf } from "../data/queries.ts";
+import { fieldsOf, memberCount, rangeOf, refOf } from "../data/selection_queries.ts";
 import { groups } from "./event_fields.ts";
 
 export const NO_NAME = "(no name)";

@@ -5,7 +5,7 @@ import { count, duration, moment, percent, shorten, size } from "../base/format.
 import type { Range } from "../base/time_scale.ts";
 import type { RangeBreakdown, RankedTotals } from "../data/by_range.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { DeviceLabels } from "../data/model.ts";
+import type { DeviceLabels } from "../data/wire_types.ts";
 
 const ROWS = 6;
 

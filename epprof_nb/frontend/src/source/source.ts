@@ -3,7 +3,7 @@
 
 import { h, on } from "../base/dom.ts";
 import { count, duration, percent, shorten, size } from "../base/format.ts";
-import type { LineTotals, SourceCell, SyntaxSpan } from "../data/model.ts";
+import type { LineTotals, SourceCell, SyntaxSpan } from "../data/wire_types.ts";
 
 const NO_SOURCE =
   "No source: this profile was not recorded from a cell. Put %%gpuprofile at the top of a cell to see its lines here.";

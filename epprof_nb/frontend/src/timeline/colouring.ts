@@ -4,7 +4,7 @@
 import { memoize } from "../base/memoize.ts";
 import type { EventSet, Events } from "../data/events.ts";
 import { isDeviceWork, KIND } from "../data/kinds.ts";
-import type { Hue } from "../data/model.ts";
+import type { Hue } from "../data/wire_types.ts";
 import { OTHER, RANKED, SHADES } from "../render/event_colours.ts";
 
 const COLOUR_BY = ["kind", "name", "op", "operator"] as const;

@@ -16,8 +16,8 @@ import {
 } from "../data/counters.ts";
 import { KIND } from "../data/kinds.ts";
 import { MemoryCurve } from "../data/memory_curve.ts";
-import type { Counter } from "../data/model.ts";
 import type { Bundle } from "../data/wire_format.ts";
+import type { Counter } from "../data/wire_types.ts";
 import type { Renderer } from "../render/renderer.ts";
 import { memoryTrack } from "./memory_track.ts";
 import type { Track, View } from "./track.ts";

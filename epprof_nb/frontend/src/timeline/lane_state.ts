@@ -1,6 +1,6 @@
 // Folded and pinned rows, by row key.
 
-import type { Lane } from "../data/model.ts";
+import type { Lane } from "../data/wire_types.ts";
 
 /** Key of the row that folds all but the first few threads. */
 export const OTHER_THREADS = "threads";

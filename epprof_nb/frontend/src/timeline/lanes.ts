@@ -1,7 +1,7 @@
 // Rows of the timeline from top to bottom, given the folded and pinned ones.
 
 import type { Events, LaneSlice } from "../data/events.ts";
-import type { Counter, DeviceLabels, Lane } from "../data/model.ts";
+import type { Counter, DeviceLabels, Lane } from "../data/wire_types.ts";
 import type { Band } from "../render/renderer.ts";
 import { COUNTER_TYPES } from "./counter_tracks.ts";
 import { type LaneState, OTHER_THREADS } from "./lane_state.ts";

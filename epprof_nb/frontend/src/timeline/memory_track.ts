@@ -3,7 +3,7 @@
 import { h } from "../base/dom.ts";
 import { moment, size } from "../base/format.ts";
 import type { MemoryCurve } from "../data/memory_curve.ts";
-import type { Counter } from "../data/model.ts";
+import type { Counter } from "../data/wire_types.ts";
 import { textOn } from "../render/event_colours.ts";
 import { memoryColour, memoryCss } from "../render/memory_colours.ts";
 import type { Palette } from "../render/palettes.ts";

@@ -2,7 +2,7 @@
 
 import type { Range } from "../base/time_scale.ts";
 import type { Events } from "../data/events.ts";
-import type { ProfileHeader } from "../data/model.ts";
+import type { ProfileHeader } from "../data/wire_types.ts";
 import type { Palette } from "../render/palettes.ts";
 import { Geometry } from "./geometry.ts";
 import type { LaneState } from "./lane_state.ts";

@@ -1,6 +1,6 @@
 // Scroll distance that brings an event into view.
 
-import type { EventRef } from "../data/model.ts";
+import type { EventRef } from "../data/wire_types.ts";
 import type { Geometry } from "./geometry.ts";
 import { bandOf } from "./overlays/flows.ts";
 

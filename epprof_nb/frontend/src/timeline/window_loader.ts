@@ -4,8 +4,8 @@
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { Events } from "../data/events.ts";
-import type { ProfileHeader } from "../data/model.ts";
 import { WindowCache } from "../data/window_cache.ts";
+import type { ProfileHeader } from "../data/wire_types.ts";
 import type { Geometry } from "./geometry.ts";
 
 /** With more lanes than this, only those in view are requested at full resolution. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { History } from "../../src/base/history.ts";
+import { History } from "../../src/base/window_history.ts";
 
 describe("the history of windows", () => {
   const view = (start: number) => ({ start, end: start + 10 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { IcicleLayout, Tree } from "../../src/breakdown/icicle_tree.ts";
 import { queryForNode } from "../../src/breakdown/row_selection.ts";
-import type { TreeData } from "../../src/data/model.ts";
+import type { TreeData } from "../../src/data/wire_types.ts";
 import { changeVariant, FIRST_CHANGE, SHADES } from "../../src/render/event_colours.ts";
 
 /** session > (a > (gemm, copy), b > gemm), and a node for three merged ones below b. */

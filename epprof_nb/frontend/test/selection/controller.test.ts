@@ -3,8 +3,8 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import type { DataSource } from "../../src/data/data_source.ts";
 import type { Fields } from "../../src/data/events.ts";
-import type { EventRef, SeekResult } from "../../src/data/model.ts";
-import type { Related } from "../../src/data/queries.ts";
+import type { Related } from "../../src/data/selection_queries.ts";
+import type { EventRef, SeekResult } from "../../src/data/wire_types.ts";
 import { SelectionController } from "../../src/selection/controller.ts";
 import { events } from "../helpers.ts";
 

@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { describe, expect, test } from "vitest";
-import type { SourceCell } from "../../src/data/model.ts";
+import type { SourceCell } from "../../src/data/wire_types.ts";
 import { executions, hostTime, shareOfLines, splitLine } from "../../src/source/source.ts";
 
 describe("a line's text", () => {

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { Events } from "../../src/data/events.ts";
 import { KIND, KINDS } from "../../src/data/kinds.ts";
-import type { EventsHeader } from "../../src/data/model.ts";
 import { Bundle } from "../../src/data/wire_format.ts";
+import type { EventsHeader } from "../../src/data/wire_types.ts";
 import { OTHER, RANKED, SHADES } from "../../src/render/event_colours.ts";
 import { Colouring } from "../../src/timeline/colouring.ts";
 import { encode } from "../helpers.ts";

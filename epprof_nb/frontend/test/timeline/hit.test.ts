@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { hit } from "../../src/timeline/hit.ts";
 import { events } from "../helpers.ts";
 
@@ -66,4 +66,24 @@ test("the nearest event within some pixels is hit", () => {
     ),
   ).toBe(1);
   expect(under([[100, 1]], 110)).toBeUndefined();
+});
+
+describe("the event under the pointer", () => {
+  const view = { start: 0, end: 1000 };
+  test("is the shortest one there", () => {
+    const { slices } = events(
+      [
+        [0, 1000, -1],
+        [400, 200, 0],
+      ],
+      [],
+    ).op;
+    expect(hit(slices, view, 100, 50)?.event).toBe(1);
+    expect(hit(slices, view, 100, 10)?.event).toBe(0);
+  });
+  test("may be a few pixels beside a thin event", () => {
+    const { slices } = events([], [[500, 1]]).act;
+    expect(hit(slices, view, 100, 52)?.event).toBe(0);
+    expect(hit(slices, view, 100, 54)).toBeNull();
+  });
 });

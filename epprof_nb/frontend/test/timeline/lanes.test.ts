@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Counter, Lane, ProfileHeader } from "../../src/data/model.ts";
+import type { Counter, Lane, ProfileHeader } from "../../src/data/wire_types.ts";
 import { LaneState } from "../../src/timeline/lane_state.ts";
 import { buildRows, placeRows, rowAt, slicesAt, totalHeight } from "../../src/timeline/lanes.ts";
 import { RowLayout } from "../../src/timeline/row_layout.ts";

@@ -2,8 +2,8 @@
 
 import type { Range } from "../../base/time_scale.ts";
 import { kindCode } from "../kinds.ts";
-import type { ProfileHeader } from "../model.ts";
 import type { ColumnBundle } from "../wire_format.ts";
+import type { ProfileHeader } from "../wire_types.ts";
 import type { RangeSums } from "./range_sums.ts";
 
 /** Whole bins of a range, and the parts of bins at its ends. */

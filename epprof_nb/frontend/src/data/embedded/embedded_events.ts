@@ -2,9 +2,9 @@
 
 import type { Range } from "../../base/time_scale.ts";
 import { Events } from "../events.ts";
-import type { HolderHeader } from "../holders.ts";
-import type { EventRef, EventsHeader, Prefix } from "../model.ts";
+import type { HolderHeader } from "../memory_holders.ts";
 import { Bundle, type ColumnBundle, fromBase64, inflate } from "../wire_format.ts";
+import type { EventRef, EventsHeader, Prefix } from "../wire_types.ts";
 import { type Chosen, Gathered, nearestChosen, PREFIXES, slicesOf } from "./gathered.ts";
 import { mergeIntoBins } from "./merge.ts";
 

@@ -2,8 +2,8 @@
 // number of events comes from groups.
 
 import type { EventSet, Events } from "../events.ts";
-import type { SeekResult } from "../model.ts";
-import { memberCount, refOf, type SeekTarget, type SelectionQuery } from "../queries.ts";
+import { memberCount, refOf, type SeekTarget, type SelectionQuery } from "../selection_queries.ts";
+import type { SeekResult } from "../wire_types.ts";
 import type { Groups } from "./groups.ts";
 import { matchingEvents } from "./selected_events.ts";
 

@@ -1,7 +1,7 @@
 // Columns of chosen events, gathered from the blocks of a file.
 
-import type { EventsHeader, Prefix } from "../model.ts";
 import type { ColumnBundle } from "../wire_format.ts";
+import type { EventsHeader, Prefix } from "../wire_types.ts";
 
 export const PREFIXES: readonly Prefix[] = ["op", "api", "act"];
 

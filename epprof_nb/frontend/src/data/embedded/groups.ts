@@ -1,9 +1,9 @@
 // Numbers of events by the columns that selections use, for pages that merge events.
 
 import { Events } from "../events.ts";
-import type { EventsHeader, ProfileHeader, SeekResult } from "../model.ts";
-import { memberCount, type SelectionQuery } from "../queries.ts";
+import { memberCount, type SelectionQuery } from "../selection_queries.ts";
 import type { ColumnBundle } from "../wire_format.ts";
+import type { EventsHeader, ProfileHeader, SeekResult } from "../wire_types.ts";
 import { matchingEvents } from "./selected_events.ts";
 
 export class Groups {

@@ -1,7 +1,7 @@
 // Merges the events of a window by time bin, as Python's views/timeline/merge.py does for a live view.
 
 import type { Range } from "../../base/time_scale.ts";
-import type { EventsHeader, Prefix } from "../model.ts";
+import type { EventsHeader, Prefix } from "../wire_types.ts";
 import type { Chosen, Gathered } from "./gathered.ts";
 
 /**

@@ -3,8 +3,8 @@
 import { sampleEvenly } from "../../base/sampling.ts";
 import type { EventSet, Events, Hit, LaneSlice } from "../events.ts";
 import { isDeviceWork, KIND } from "../kinds.ts";
-import type { EventRef, ProfileHeader } from "../model.ts";
-import { type Related, refOf } from "../queries.ts";
+import { type Related, refOf } from "../selection_queries.ts";
+import type { EventRef, ProfileHeader } from "../wire_types.ts";
 import type { Groups } from "./groups.ts";
 
 /** Maximum number of flows kept; fewer are drawn. */

@@ -3,8 +3,8 @@
 
 import type { EventSet, Events, Highlight, HighlightMasks } from "../events.ts";
 import { KIND, type Kind, kindCode } from "../kinds.ts";
-import type { Cell, EventRef, Prefix } from "../model.ts";
-import { hitOf, type SelectionQuery } from "../queries.ts";
+import { hitOf, type SelectionQuery } from "../selection_queries.ts";
+import type { Cell, EventRef, Prefix } from "../wire_types.ts";
 import { matches } from "./pattern.ts";
 
 type EventRows = Partial<Record<Prefix, number[]>>;

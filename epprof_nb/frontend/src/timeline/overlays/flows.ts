@@ -1,7 +1,7 @@
 // Flow lines from API calls or ops to the activities they launched.
 
 import { sampleEvenly } from "../../base/sampling.ts";
-import type { EventRef } from "../../data/model.ts";
+import type { EventRef } from "../../data/wire_types.ts";
 import type { Place, Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
 import type { PlacedLane } from "../lanes.ts";

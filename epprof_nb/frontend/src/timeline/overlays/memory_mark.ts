@@ -1,7 +1,7 @@
 // Time at which the holders of memory are shown: picked in a lane of memory by a click.
 
 import type { Range } from "../../base/time_scale.ts";
-import type { Counter } from "../../data/model.ts";
+import type { Counter } from "../../data/wire_types.ts";
 import type { Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
 import type { PlacedLane } from "../lanes.ts";

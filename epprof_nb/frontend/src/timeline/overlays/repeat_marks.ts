@@ -1,6 +1,6 @@
 // Repeats of the profiled code: a line where each starts, and its number on the ruler.
 
-import type { RepeatNames } from "../../data/model.ts";
+import type { RepeatNames } from "../../data/wire_types.ts";
 import type { Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
 import type { Overlay } from "./overlay.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Bins } from "../../../src/data/embedded/bin_sums.ts";
-import type { ProfileHeader } from "../../../src/data/model.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
+import type { ProfileHeader } from "../../../src/data/wire_types.ts";
 import { encode } from "../../helpers.ts";
 
 const bytes = encode({}, { "bins.edges": { tag: "f64", values: [0, 10, 20, 30] } });

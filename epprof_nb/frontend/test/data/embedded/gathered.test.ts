@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Gathered } from "../../../src/data/embedded/gathered.ts";
-import type { EventsHeader } from "../../../src/data/model.ts";
+import type { EventsHeader } from "../../../src/data/wire_types.ts";
 
 test("a column with big integers in a later block has big integers only", () => {
   const blocks = [Float64Array.of(1, 2), BigInt64Array.of(2n ** 60n, -1n)];

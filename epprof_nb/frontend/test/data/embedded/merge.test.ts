@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Gathered } from "../../../src/data/embedded/gathered.ts";
 import { mergeIntoBins } from "../../../src/data/embedded/merge.ts";
-import type { EventsHeader } from "../../../src/data/model.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
+import type { EventsHeader } from "../../../src/data/wire_types.ts";
 import { encode } from "../../helpers.ts";
 
 /** Merge events of one row, given as [start, duration], into bins of 100 ns. */

@@ -3,9 +3,9 @@
 import { expect, test } from "vitest";
 import fixture from "../../../../../tests/data/queries.json";
 import { EmbeddedSource } from "../../../src/data/embedded_source.ts";
-import type { Prefix, ProfileHeader } from "../../../src/data/model.ts";
-import type { SelectionQuery } from "../../../src/data/queries.ts";
+import type { SelectionQuery } from "../../../src/data/selection_queries.ts";
 import { Bundle, fromBase64 } from "../../../src/data/wire_format.ts";
+import type { Prefix, ProfileHeader } from "../../../src/data/wire_types.ts";
 
 const source = new EmbeddedSource(new Bundle<ProfileHeader>(fromBase64(fixture.payload)));
 

@@ -10,11 +10,11 @@ import { related } from "../../../src/data/embedded/related.ts";
 import { highlightFor, matchingEvents } from "../../../src/data/embedded/selected_events.ts";
 import { Events } from "../../../src/data/events.ts";
 import { KINDS } from "../../../src/data/kinds.ts";
-import type { EventsHeader, ProfileHeader } from "../../../src/data/model.ts";
-import { hitOf, refOf } from "../../../src/data/queries.ts";
+import { hitOf, refOf } from "../../../src/data/selection_queries.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
+import type { EventsHeader, ProfileHeader } from "../../../src/data/wire_types.ts";
 import { groups } from "../../../src/selection/event_fields.ts";
-import { encode, type Given } from "../../helpers.ts";
+import { encode, events, type Given } from "../../helpers.ts";
 
 const NAMES = ["cell", "step", "cuLaunchKernel", "gemm", "HtoD", "In[1]"];
 
@@ -352,4 +352,49 @@ test("gaps come one after another, and wrap around", () => {
   expect(nextGap(gaps, 10)).toEqual([40, 50]);
   expect(nextGap(gaps, 40)).toEqual([10, 20]);
   expect(nextGap([], 40)).toBeUndefined();
+});
+
+describe("selection", () => {
+  // cell > line > range, and another line
+  const all = events(
+    [
+      [0, 100, -1],
+      [0, 50, 0],
+      [0, 40, 1],
+      [50, 50, 0],
+    ],
+    [
+      [10, 5],
+      [20, 5],
+      [60, 5],
+    ],
+    [2, 1, 3],
+  );
+  test("of an op highlights its subtree and what it launched", () => {
+    const masks = highlightFor(all, { what: "event", prefix: "op", row: 1 });
+    expect([...masks.op]).toEqual([0, 1, 1, 0]);
+    expect([...masks.act]).toEqual([1, 1, 0]);
+  });
+  test("of an activity highlights its chain", () => {
+    const masks = highlightFor(all, { what: "event", prefix: "act", row: 0 });
+    expect([...masks.op]).toEqual([1, 1, 1, 0]);
+    expect([...masks.act]).toEqual([1, 0, 0]);
+    expect(all.chain(2)).toEqual([0, 1, 2]);
+  });
+  test("by name highlights every such activity and the ops above", () => {
+    const masks = highlightFor(all, { what: "where", prefix: "act", equals: { name: "a" } });
+    expect([...masks.act]).toEqual([0, 1, 0]);
+    expect([...masks.op]).toEqual([1, 1, 0, 0]);
+  });
+  test("ends where a parent is its own child", () => {
+    const loop = events(
+      [
+        [0, 1, 1],
+        [0, 1, 0],
+      ],
+      [],
+    );
+    expect(loop.chain(0).length).toBeLessThanOrEqual(1000);
+    expect(loop.subtree([0])).toEqual(new Set([0, 1]));
+  });
 });

@@ -7,7 +7,7 @@ import { rgb } from "./palettes.ts";
 /** An opacity below this changes no byte of a colour. */
 const INVISIBLE = 1 / 512;
 
-export class Strip {
+export class PixelRow {
   // Written by the CPU for every row: on a GPU each write would be a round trip.
   readonly #context = context2d(h("canvas", {}), { willReadFrequently: true });
   #image = new ImageData(1, 1);

@@ -2,7 +2,7 @@
 
 import { h, on } from "../base/dom.ts";
 import { count, duration } from "../base/format.ts";
-import type { TreeData } from "../data/model.ts";
+import type { TreeData } from "../data/wire_types.ts";
 import { changeColour, FIRST_CHANGE } from "../render/event_colours.ts";
 import { palette, type Theme } from "../render/palettes.ts";
 import { Icicle } from "./icicle.ts";

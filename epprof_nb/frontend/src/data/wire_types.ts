@@ -1,7 +1,7 @@
 // Wire types of the viewer: the header of a profile, and what its queries return.
 
 import type { RangeBreakdown } from "./by_range.ts";
-import type { HolderHeader } from "./holders.ts";
+import type { HolderHeader } from "./memory_holders.ts";
 
 export interface Lane {
   kind: "ops" | "api" | "stream";

@@ -3,7 +3,7 @@
 import type { Range } from "../base/time_scale.ts";
 import type { EventSet, Events, Fields, Hit } from "./events.ts";
 import { KIND, KINDS } from "./kinds.ts";
-import type { EventRef, Prefix, Where } from "./model.ts";
+import type { EventRef, Prefix, Where } from "./wire_types.ts";
 
 export type SelectionQuery =
   | { what: "event"; prefix: Prefix; row: number }
