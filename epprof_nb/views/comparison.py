@@ -24,7 +24,7 @@ from epprof_nb.views.renderers import comparison_output as renderers
 from epprof_nb.views.renderers.flame_graph import FlameGraph, shown_change
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.widget.link import Link
+from epprof_nb.views.widget.linked_views import Link
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.views.widget.link import Link
+    from epprof_nb.views.widget.linked_views import Link
     from epprof_nb.views.widget.widget import LiveView
 
 

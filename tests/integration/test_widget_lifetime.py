@@ -10,7 +10,7 @@ import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.widget import widget
-from epprof_nb.views.widget.registry import MAX_OPEN
+from epprof_nb.views.widget.open_views import MAX_OPEN
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.util.transient_display import TransientDisplay
 from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.widget.registry import Execution, WidgetRegistry
+from epprof_nb.views.widget.open_views import Execution, WidgetRegistry
 from epprof_nb.views.widget.requests import handle, is_request
 from epprof_nb.views.widget.selection_state import SelectionState
 from epprof_nb.views.widget.trace_download import trace
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
 
-    from epprof_nb.views.widget.link import Link
+    from epprof_nb.views.widget.linked_views import Link
 
 _registry = WidgetRegistry()
 

@@ -16,7 +16,7 @@ from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.queries.memory_holders import holders_over_time
 from epprof_nb.views.queries.string_table import StringTable
 from epprof_nb.views.queries.window import detailed_columns, row_slices, with_values
-from epprof_nb.views.wire.columns import encode_message
+from epprof_nb.views.wire.wire_format import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epprof_nb.views.queries.window import WindowQuery, query_window
-from epprof_nb.views.wire.columns import encode_message
 from epprof_nb.views.wire.headers import first_view_header, initial_selection
+from epprof_nb.views.wire.wire_format import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

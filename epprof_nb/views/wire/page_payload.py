@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.views.queries.memory_holders import holders_over_time
 from epprof_nb.views.queries.window import WindowQuery, query_window
-from epprof_nb.views.wire.columns import encode_message
 from epprof_nb.views.wire.headers import full_header, initial_selection
 from epprof_nb.views.wire.totals import page_totals
+from epprof_nb.views.wire.wire_format import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ def page_payload(
     max_rects: int = _MAX_RECTS,
     with_detail: bool = False,
 ) -> bytes:
-    """Return the compressed payload of a page; see `epprof_nb.views.wire.columns` for its layout.
+    """Return the compressed payload of a page, laid out as `epprof_nb.views.wire.wire_format` says.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ def test_linked_views_zoom_together(in_jupyterlab):
     )
     in_jupyterlab.run(
         0,
-        f"{IMPORT}\nfrom epprof_nb.views.widget.link import Link\nMS = 10**6\n"
+        f"{IMPORT}\nfrom epprof_nb.views.widget.linked_views import Link\nMS = 10**6\n"
         "for origin in (0, 20):\n"
         "    link = Link('g', origin * MS, (10 * MS, 30 * MS), (origin - 20) * MS, 120 * MS)\n"
         "    PROFILES['known']().timeline().widget(link=link)",

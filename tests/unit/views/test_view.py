@@ -30,7 +30,7 @@ from epprof_nb.views.wire.live_messages import window_message
 from epprof_nb.views.wire.page_payload import page_payload
 from tests.helpers.planted import synchronising
 from tests.helpers.tiny import activity, kernel, op, profile
-from tests.unit.views.wire.test_wire_columns import decode
+from tests.unit.views.wire.test_wire_format import decode
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\\frac$\x00\n"
 

@@ -14,7 +14,7 @@ from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.selection_state import SelectionState
 from epprof_nb.views.wire.page_payload import page_payload
-from tests.unit.views.wire.test_wire_columns import decode
+from tests.unit.views.wire.test_wire_format import decode
 
 
 def same(frame, expected):

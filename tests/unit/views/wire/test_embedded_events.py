@@ -14,7 +14,7 @@ from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.renderers.html import page_html, write_page
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire import embedded_events, page_payload
-from tests.unit.views.wire.test_wire_columns import decode
+from tests.unit.views.wire.test_wire_format import decode
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from epprof_nb.views.wire.columns import encode_message, smallest_dtype
+from epprof_nb.views.wire.wire_format import encode_message, smallest_dtype
 
 DTYPES = {"u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "u32": "<u4", "i32": "<i4",
           "f64": "<f8", "i64": "<i8"}  # fmt: skip
