@@ -19,7 +19,7 @@ from epprof_nb.files.dataset.part_name import PART_NAME
 from epprof_nb.files.dataset.remote import is_url
 from epprof_nb.files.epprof.manifest_checks import stated
 from epprof_nb.jobs.job import Job
-from epprof_nb.jobs.killed import complete_killed
+from epprof_nb.jobs.killed_processes import complete_killed
 from epprof_nb.jobs.part_profiles import PartProfiles
 from epprof_nb.jobs.process_numbers import Broken, numbered
 from epprof_nb.profiles import load as load_profile

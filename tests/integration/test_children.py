@@ -10,7 +10,7 @@ from scripts import RUN, execute, execute_in_fork
 
 import epprof_nb
 from epprof_nb.files.dataset.part import read_manifest
-from epprof_nb.jobs.killed import complete_killed
+from epprof_nb.jobs.killed_processes import complete_killed
 from tests.helpers import cuda_stand_in
 from tests.helpers.parts import read_part
 

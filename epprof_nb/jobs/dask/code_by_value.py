@@ -19,7 +19,7 @@ from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import STACKS
 from epprof_nb.files.dataset.part import read_columns, read_manifest, replace_stacks
-from epprof_nb.jobs.killed import complete_killed
+from epprof_nb.jobs.killed_processes import complete_killed
 from epprof_nb.jobs.process_part import part_folders
 from epprof_nb.recording.code_texts import CodeTexts, merged_texts
 from epprof_nb.recording.stacks.shown_stacks import shown_cell

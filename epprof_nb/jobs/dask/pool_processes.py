@@ -12,7 +12,7 @@ from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.dataset.manifest import MANIFEST
 from epprof_nb.files.dataset.part import read_manifest
-from epprof_nb.jobs.killed import complete_killed
+from epprof_nb.jobs.killed_processes import complete_killed
 from epprof_nb.jobs.process_part import (
     new_part_folder,
     part_folders,

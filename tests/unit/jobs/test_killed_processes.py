@@ -13,8 +13,8 @@ from epprof_nb import host, load
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.core.options import Options
 from epprof_nb.files.dataset.part import write_part
-from epprof_nb.jobs import killed
-from epprof_nb.jobs.killed import complete_killed
+from epprof_nb.jobs import killed_processes
+from epprof_nb.jobs.killed_processes import complete_killed
 from epprof_nb.recording.children.journal import BEGUN, JOURNAL, Journal
 from epprof_nb.recording.children.proc_filesystem import boot_id
 from epprof_nb.recording.session import session
@@ -121,7 +121,7 @@ def test_a_journal_in_a_folder_that_is_read_only_is_read(part, monkeypatch):
             raise OSError(errno.EROFS, "Read-only file system")
         return write_part(data, target, stated)
 
-    monkeypatch.setattr(killed, "write_part", write)
+    monkeypatch.setattr(killed_processes, "write_part", write)
     job = load(part)
     assert job.ranks["state"].tolist() == ["killed"]
     assert "killed" in job[0].activities["name"].tolist()
