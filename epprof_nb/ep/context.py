@@ -12,7 +12,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.python_kernel_log import KERNELS, Replay
-from epprof_nb.ep import cuda, cuda_capture_checks, limits, types
+from epprof_nb.ep import cuda, cuda_capture_checks, kernel_limits, types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ def limit_of(
 ) -> str | None:
     """Return why a kernel leaves a node to other providers; None if it takes the node."""
     kernel = given.kernel if isinstance(given, OnDevice) else given
-    return limits.limit_of(kernel.limits, limits.StaticNode(attributes, inputs))
+    return kernel_limits.limit_of(kernel.limits, kernel_limits.StaticNode(attributes, inputs))
 
 
 def make_node(

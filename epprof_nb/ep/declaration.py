@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import schema, types
+from epprof_nb.ep import operator_schemas, types
 from epprof_nb.util.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Declaration:
 
     op_type: str
     domain: str
-    ranges: tuple[schema.Range, ...]
+    ranges: tuple[operator_schemas.Range, ...]
     """Opset versions, with the dtypes allowed by each type constraint."""
     host_inputs: tuple[int, ...]
     host_outputs: tuple[int, ...]
@@ -122,7 +122,7 @@ def declare(
     with float16 or float32.
     """
     in_host_memory = tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs)))
-    found = schema.find(op_type, domain, since, until)
+    found = operator_schemas.find(op_type, domain, since, until)
     if found:
         if inputs is not None or outputs is not None:
             raise KernelError(
@@ -132,7 +132,7 @@ def declare(
         ranges = tuple(_restricted(op_type, found, types, tuple(small_floats)))
         return Declaration(op_type, domain, ranges, *in_host_memory, None, is_view)
     if not domain:
-        question = did_you_mean(op_type, schema.operator_types(domain))
+        question = did_you_mean(op_type, operator_schemas.operator_types(domain))
         meant = f"; {question} Otherwise" if question else ". Check the spelling, or"
         raise KernelError(
             f"This ONNX Runtime has no operator {op_type!r} in ONNX's own domain{meant} give the "
@@ -140,14 +140,14 @@ def declare(
         )
     operator = _operator(op_type, function, types, inputs, outputs)
     first = 1 if since is None else since
-    last = schema.LAST_VERSION if until is None else until
-    ranges = (schema.Range(first, last, ()),)
+    last = operator_schemas.LAST_VERSION if until is None else until
+    ranges = (operator_schemas.Range(first, last, ()),)
     return Declaration(op_type, domain, ranges, *in_host_memory, operator)
 
 
 def _restricted(
-    op_type: str, found: list[schema.Range], given: Types, small_floats: tuple[str, ...]
-) -> Iterator[schema.Range]:
+    op_type: str, found: list[operator_schemas.Range], given: Types, small_floats: tuple[str, ...]
+) -> Iterator[operator_schemas.Range]:
     """Yield the versions of an operator with the chosen types, and the types in `small_floats`."""
     known = {name for versions in found for name, _ in versions.constraints}
     for name in given if isinstance(given, Mapping) else ():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import kernel_arguments, known_operators, schema, small_floats, types
+from epprof_nb.ep import kernel_arguments, known_operators, operator_schemas, small_floats, types
 from epprof_nb.ep.declaration import Declaration, declare
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from epprof_nb.ep.declaration import Types
-    from epprof_nb.ep.limits import Limits
+    from epprof_nb.ep.kernel_limits import Limits
 
 # The device's array module determines the types of arrays and contexts.
 Array: TypeAlias = Any
@@ -252,7 +252,7 @@ def kernel(
         }
 
     def decorate(function: Function) -> Function:
-        checks_shapes = (domain, op_type) not in schema.INFERRED_WRONGLY
+        checks_shapes = (domain, op_type) not in operator_schemas.INFERRED_WRONGLY
         with _saying_what_stays(op_type, domain):
             kernel_arguments.check_function(function, op_type)
             declared = declare(op_type, function, **options)
@@ -299,9 +299,11 @@ def builtin(
 
     def decorate(function: Function) -> Function:
         domain = options.get("domain", "")
-        if not schema.exists(op_type, domain, since):
+        if not operator_schemas.exists(op_type, domain, since):
             return function
-        options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
+        options.setdefault(
+            "until", operator_schemas.before(op_type, domain, NEWEST_OPSET.get(domain))
+        )
         options["small_floats"] = tuple(types.SMALL_FLOATS) if moves else small_floats.COMPUTED
         known = known_operators.known(op_type, domain)
         beyond = known_operators.limits_beyond(op_type, domain, known)

@@ -8,7 +8,7 @@ import operator
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import schema
+from epprof_nb.ep import operator_schemas
 from epprof_nb.util.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def check_inputs(function: Callable[..., None], declaration: Declaration) -> Non
     first, last = declaration.first_version, declaration.last_version
     versions = [
         [str(parameter.option).rpartition(".")[2] for parameter in version.inputs]
-        for version in schema.versions(declaration.op_type, declaration.domain)
+        for version in operator_schemas.versions(declaration.op_type, declaration.domain)
         if first <= version.since_version <= last
     ]
     if found is None or not versions:
@@ -130,7 +130,7 @@ def check_inputs(function: Callable[..., None], declaration: Declaration) -> Non
     required, possible = found
     if required <= most and possible >= least:
         return
-    newest = schema.versions(declaration.op_type, declaration.domain)[-1]
+    newest = operator_schemas.versions(declaration.op_type, declaration.domain)[-1]
     names = ", ".join(parameter.name for parameter in newest.inputs)
     raise KernelError(
         f"The kernel of {declaration.op_type} takes "

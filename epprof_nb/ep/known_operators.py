@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from epprof_nb.ep import schema
+from epprof_nb.ep import operator_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from epprof_nb.ep.limits import Limits, StaticNode
+    from epprof_nb.ep.kernel_limits import Limits, StaticNode
 
 _CONTRIB = "com.microsoft"
 CHANNELS_LAST = "com.ms.internal.nhwc"
@@ -119,7 +119,11 @@ INVALID = "one of its attributes has a value that the operator lacks"
 def limits_of_values(op_type: str, domain: str) -> Limits:
     """Return the limit of an operator with flags or words; none of an operator without them."""
     words = {name: known.split() for name, known in _WORDS.get(op_type, {}).items()}
-    names = {name for version in schema.versions(op_type, domain) for name in version.attributes}
+    names = {
+        name
+        for version in operator_schemas.versions(op_type, domain)
+        for name in version.attributes
+    }
     flags = _FLAGS & names
     if not (flags or words):
         return {}
@@ -137,7 +141,7 @@ def known(op_type: str, domain: str) -> Known | None:
     """Return the entry for a kernel of the package; None for operators that only ONNX changes."""
     if domain != CHANNELS_LAST:
         return OPERATORS.get((domain, op_type))
-    versions = schema.versions(op_type, "")
+    versions = operator_schemas.versions(op_type, "")
     names = {name for version in versions for name in version.attributes}
     return Known(max(len(version.inputs) for version in versions), " ".join(sorted(names)))
 
@@ -160,13 +164,13 @@ def limits_beyond(op_type: str, domain: str, known: Known | None) -> Limits:
     found: dict[str, Callable[[StaticNode], bool]] = {}
     if known is None:
         return found
-    for version in schema.versions(op_type, domain):
+    for version in operator_schemas.versions(op_type, domain):
         for number, parameter in enumerate(version.inputs[known.inputs :], known.inputs):
             found[f"it has {parameter.name}, which the kernel does not know"] = _has_input(number)
         for name, attribute in version.attributes.items():
             if name not in known.attributes.split():
                 reason = f"{name} is set, which the kernel does not know"
-                found[reason] = _is_set(name, schema.default_of(attribute))
+                found[reason] = _is_set(name, operator_schemas.default_of(attribute))
     return found
 
 

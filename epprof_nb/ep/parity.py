@@ -12,8 +12,8 @@ from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.ep import wheel_kernels
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.known_operators import INVALID
+from epprof_nb.ep.operator_schemas import LAST_VERSION
 from epprof_nb.ep.provider import provider
-from epprof_nb.ep.schema import LAST_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from epprof_nb.ep import schema
+from epprof_nb.ep import operator_schemas
 from epprof_nb.ep.kernel import REGISTRY
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _unknown(op_type: str, domain: str, declared: list[Declaration]) -> str:
             f"There is a kernel of {op_type} in domain {others[0].domain!r}, but {node}. Give both "
             "the same domain."
         )
-    if versions := schema.versions(op_type, domain):
+    if versions := operator_schemas.versions(op_type, domain):
         return (
             f"{op_type} exists since opset {versions[0].since_version}. Export the model with that "
             "opset or a newer one."

@@ -151,9 +151,9 @@ def _new_attribute(node, feeds, rng):
 
 
 def _schemas():
-    from epprof_nb.ep import schema
+    from epprof_nb.ep import operator_schemas
 
-    return schema._versions()
+    return operator_schemas._versions()
 
 
 def _shape(node, feeds, rng):

@@ -61,7 +61,7 @@ def markdown() -> str:
 
 def _rows(kernel: Kernel) -> list[str]:
     from epprof_nb.ep.known_operators import INVALID
-    from epprof_nb.ep.schema import LAST_VERSION
+    from epprof_nb.ep.operator_schemas import LAST_VERSION
 
     declared = kernel.declaration
     source = Path(inspect.getsourcefile(inspect.unwrap(kernel.function)) or "")

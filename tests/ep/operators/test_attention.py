@@ -20,9 +20,9 @@ def floats(*shape):
 
 
 def has_opset(opset):
-    from epprof_nb.ep import schema
+    from epprof_nb.ep import operator_schemas
 
-    return schema.exists("Attention", "", opset)
+    return operator_schemas.exists("Attention", "", opset)
 
 
 OPSETS = [

@@ -6,10 +6,10 @@ import numpy as np
 import onnx
 import pytest
 
-from epprof_nb.ep import known_operators, schema, unclaimed
+from epprof_nb.ep import known_operators, operator_schemas, unclaimed
 from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.ep.kernel_limits import StaticNode, limit_of
 from epprof_nb.ep.known_operators import OPERATORS, Known, limits_beyond
-from epprof_nb.ep.limits import StaticNode, limit_of
 from tests.ep.sessions import CPU, OURS, one_node, placement, session
 
 CONTRIB = "com.microsoft"
@@ -36,20 +36,20 @@ def test_each_kernel_of_an_operator_of_onnx_runtime_has_an_entry(ep):
         if d.domain != known_operators.CHANNELS_LAST
         and any(
             "onnxruntime" in version.file and version.since_version >= d.first_version
-            for version in schema.versions(d.op_type, d.domain)
+            for version in operator_schemas.versions(d.op_type, d.domain)
         )
     }
     assert len(own) > 10
-    assert own == {key for key in OPERATORS if schema.versions(key[1], key[0])}
+    assert own == {key for key in OPERATORS if operator_schemas.versions(key[1], key[0])}
 
 
 def test_defaults_are_those_of_the_schemas():
     compared = 0
-    for (domain, op_type), versions in schema._versions().items():
+    for (domain, op_type), versions in operator_schemas._versions().items():
         for version in versions:
             for name, attribute in version.attributes.items():
                 message = bytes(attribute._default_value)
-                got = schema.default_of(attribute)
+                got = operator_schemas.default_of(attribute)
                 if not message:
                     assert got is None
                     continue

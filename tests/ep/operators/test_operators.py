@@ -338,13 +338,13 @@ def test_random_numbers_have_their_distribution_and_seed(provider, op_type):
 
 
 def test_versions_that_the_package_does_not_know_are_left_to_others():
-    from epprof_nb.ep import schema
+    from epprof_nb.ep import operator_schemas
     from epprof_nb.ep.kernel import NEWEST_OPSET, REGISTRY
 
     assert REGISTRY._builtin
     for kernel in REGISTRY._builtin:
         declared = kernel.declaration
         newest = NEWEST_OPSET.get(declared.domain)
-        versions = schema._versions()[declared.domain, declared.op_type]
+        versions = operator_schemas._versions()[declared.domain, declared.op_type]
         later = [v.since_version for v in versions if newest and v.since_version > newest]
         assert all(declared.last_version < version for version in later)

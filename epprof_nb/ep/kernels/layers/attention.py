@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.ep.kernel import Attributes
-    from epprof_nb.ep.limits import Limits
+    from epprof_nb.ep.kernel_limits import Limits
 
 
 def _mask_and_bias(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.ep import schema
+from epprof_nb.ep import operator_schemas
 from epprof_nb.ep.kernel import REGISTRY, Array, Context, builtin
 from epprof_nb.ep.kernels.images import convolution, pooling, sampling
 from epprof_nb.ep.kernels.layers import normalization
@@ -61,7 +61,7 @@ def _with_channels_first(function: Callable[..., None]) -> Callable[..., None]:
 
 def _define(kernel: Kernel) -> None:
     declared = kernel.declaration
-    last = None if declared.last_version == schema.LAST_VERSION else declared.last_version
+    last = None if declared.last_version == operator_schemas.LAST_VERSION else declared.last_version
     builtin(
         declared.op_type,
         domain=CHANNELS_LAST,

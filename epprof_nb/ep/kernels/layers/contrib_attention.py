@@ -23,7 +23,7 @@ from epprof_nb.ep.products import products
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import ArrayModule
-    from epprof_nb.ep.limits import Limits, StaticNode
+    from epprof_nb.ep.kernel_limits import Limits, StaticNode
 
 _CONTRIB = "com.microsoft"
 

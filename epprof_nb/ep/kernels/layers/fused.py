@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from epprof_nb.ep.kernel import ArrayModule
-    from epprof_nb.ep.limits import Limits, StaticNode
+    from epprof_nb.ep.kernel_limits import Limits, StaticNode
 
 _CONTRIB = "com.microsoft"
 

@@ -17,7 +17,7 @@ from epprof_nb.ep.products import products
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from epprof_nb.ep.limits import Limits
+    from epprof_nb.ep.kernel_limits import Limits
 
     Weights = Callable[[int], Array]
 

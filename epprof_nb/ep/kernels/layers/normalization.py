@@ -16,7 +16,7 @@ from epprof_nb.ep.kernels.shared.optional_outputs import write_optional
 from epprof_nb.ep.kernels.shared.precision import at_least_float32
 
 if TYPE_CHECKING:
-    from epprof_nb.ep.limits import Limits
+    from epprof_nb.ep.kernel_limits import Limits
 
 
 def standardize(

@@ -17,7 +17,7 @@ from epprof_nb.ep.products.products import matmul
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from epprof_nb.ep.limits import Limits
+    from epprof_nb.ep.kernel_limits import Limits
 
     Function = Callable[[Array], Array]
     Step = Callable[..., "tuple[Array, ...]"]

@@ -17,7 +17,7 @@ from epprof_nb.ep.kernels.shared.checks import choice, expect_shape
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from epprof_nb.ep.limits import Limits
+    from epprof_nb.ep.kernel_limits import Limits
 
 
 _MOST_PARTS = 8

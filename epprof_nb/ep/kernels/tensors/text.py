@@ -12,7 +12,7 @@ from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.ep.limits import Limits, StaticNode
+    from epprof_nb.ep.kernel_limits import Limits, StaticNode
 
 
 def _grams(attrs: Attributes) -> Iterator[tuple[int, Array]]:

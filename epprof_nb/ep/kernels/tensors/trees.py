@@ -13,7 +13,7 @@ from epprof_nb.ep.kernels.shared.precision import at_least_float32
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from epprof_nb.ep.limits import Limits, StaticNode
+    from epprof_nb.ep.kernel_limits import Limits, StaticNode
 
 _MEMBER = 6
 _COMPARISONS = ("less_equal", "less", "greater_equal", "greater", "equal", "not_equal")
