@@ -10,7 +10,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
-from epprof_nb.notebook import added_time, cell_output
+from epprof_nb.notebook import cell_added_time, cell_output
 from epprof_nb.notebook.messages import warn
 from epprof_nb.notebook.muted_output import MutedOutput
 from epprof_nb.util.format import format_error
@@ -106,7 +106,10 @@ class CellRun:
         self._op = 0
         self._times = (0, 0)  # begin and end of the profile
         self._warmed = 0
-        self._warmup_times, self._repeat_times = added_time.RunTimes(), added_time.RunTimes()
+        self._warmup_times, self._repeat_times = (
+            cell_added_time.RunTimes(),
+            cell_added_time.RunTimes(),
+        )
         self._repeats = 0
         self._runs = 0  # executions of the code that have begun
 
@@ -146,7 +149,7 @@ class CellRun:
                 self._runs += 1  # the last one, which gives the results
                 return False
             self._repeats = 0
-        self._repeat_times = added_time.RunTimes()
+        self._repeat_times = cell_added_time.RunTimes()
         self._record(is_warmup=False)
         self._mute()
         return True
@@ -396,9 +399,11 @@ class CellRun:
     def _add_time(self, profile: Profile) -> None:
         """Add what profiling added to the info."""
         # Warm-ups alternate with the baseline, too, but are not timed one by one.
-        warmups = added_time.RunTimes() if self._interleaving is not None else self._warmup_times
+        warmups = (
+            cell_added_time.RunTimes() if self._interleaving is not None else self._warmup_times
+        )
         try:
-            added_time.add_time(profile, self.request, warmups, self._repeat_times)
+            cell_added_time.add_time(profile, self.request, warmups, self._repeat_times)
         except Exception as failure:  # noqa: BLE001 - the profile is complete without it
             warn(f"what profiling added is not known ({format_error(failure)}).")
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from epprof_nb.analysis.added_time.measured_time import VARY
-from epprof_nb.notebook import added_time
-from epprof_nb.notebook.added_time import RunTimes, add_time
+from epprof_nb.notebook import cell_added_time
+from epprof_nb.notebook.cell_added_time import RunTimes, add_time
 from epprof_nb.recording.session.host_load import WaitReading
 from tests.helpers.tiny import kernel, profile
 
@@ -20,8 +20,8 @@ BUSY = {"own_cores": 1.0, "waiting": 0.5, "other_cores": 1.0}
 def runs(monkeypatch):
     """Make the times of runs that used a core for some ms, and waited for one for others."""
     now, reading = [0], [WaitReading(0, {"1": 0})]
-    monkeypatch.setattr(added_time, "read_waits", lambda: reading[0])
-    monkeypatch.setattr(added_time, "_native", SimpleNamespace(now_ns=lambda: now[0]))
+    monkeypatch.setattr(cell_added_time, "read_waits", lambda: reading[0])
+    monkeypatch.setattr(cell_added_time, "_native", SimpleNamespace(now_ns=lambda: now[0]))
 
     def made(*parts):
         times = RunTimes()
