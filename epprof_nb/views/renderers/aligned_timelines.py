@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration, plural, shorten
-from epprof_nb.views.renderers.drawing import Drawing, Line, Rectangle, Text
+from epprof_nb.views.renderers.drawing import CHARACTER, Drawing, Line, Rectangle, Text
 from epprof_nb.views.renderers.time_axis import round_step
 
 if TYPE_CHECKING:
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 _WIDTH, _LEFT, _ROW, _TITLE, _AXIS, _GAP = 900, 150, 15, 18, 22, 8
 _PLOT = _WIDTH - _LEFT - 8
 _MIN_NAMED = 34
-_CHARACTER = 6.2
 _NARROW = 2
-"""Minimum width of a rectangle with a name, the width of a character, and the width below which
-neighbours are joined, in pixels."""
+"""Minimum width of a rectangle with a name, and the width below which neighbours are joined, in
+pixels."""
 _TICKS = 6
 VERDICTS = {"slower": "#c24e00", "faster": "#00855f"}
 """Colours that are legible on white and on black."""
@@ -101,7 +100,7 @@ def _rects(
             title = f"{changed}: {shorten(name, 200)}"
             yield Rectangle(x, y + _ROW - 4, width, 3, VERDICTS[changed], title=title)
         if row.kinds is None and count == 1 and width >= _MIN_NAMED:
-            text = shorten(name, int((width - 6) / _CHARACTER))
+            text = shorten(name, int((width - 6) / CHARACTER))
             yield Text(x + 3, y + 10, text, is_weak=False, is_on_rectangle=True)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _FONT, _SCALE = 11, 2
 """Size of texts in pixels, and pixels of the PNG for one of the drawing."""
+CHARACTER = 6.2
+"""Mean width of a character in pixels, by which callers shorten texts."""
 _GREY = "#757f8c"
 """Lines of the PNG: as visible on white as on black."""
 _TEXT = "#1b2430"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.util import palette
 from epprof_nb.util.format import base_name, duration, plural, shorten, signed_percent
 from epprof_nb.util.html import to_base64
-from epprof_nb.views.renderers.drawing import Drawing, Rectangle, Text
+from epprof_nb.views.renderers.drawing import CHARACTER, Drawing, Rectangle, Text
 from epprof_nb.views.renderers.html import POLICY, framed, program_html
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _TITLE = "Device time by Python stack: width is the new side, colour its change"
 _WIDTH, _ROW, _TOP, _MAX_DEPTH = 900, 18, 54, 14
-_CHARACTER = 6.2
 _NARROW, _MIN_NAMED = 1, 40
 _HEIGHT = 420
 """Height of the frame in pixels until the flame graph reports its own."""
@@ -137,7 +136,7 @@ class FlameGraph:
         yield Rectangle(x, y, max(width - 0.5, 0.5), _ROW - 1, colour, _OPACITY, title)
         if width >= _MIN_NAMED:
             text = name if before == after else f"{name} {change}"
-            shown = shorten(text, int((width - 6) / _CHARACTER))
+            shown = shorten(text, int((width - 6) / CHARACTER))
             yield Text(x + 3, y + 12, shown, is_weak=False, is_on_rectangle=True)
 
     def _name(self, node: int) -> str:
