@@ -21,6 +21,12 @@ ONNX_RUNTIME = "ONNX Runtime"
 
 FIRST_RELEASE = (1, 25)
 
+CREATE_METHOD = "_create_inference_session"
+"""Name of the method of ``InferenceSession`` that creates the session."""
+
+GRAPH_ID = "gpu_graph_id"
+"""Name of the run option with the id of the graph that a run captures or replays."""
+
 # pybind11's name of its C++ ABI (PYBIND11_PLATFORM_ABI_ID) in all Linux wheels from 1.25.
 _ABI = b"system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1"
 

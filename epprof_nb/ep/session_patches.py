@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core import added_providers
 from epprof_nb.core.errors import KernelError
-from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
+from epprof_nb.core.ort_binding import CREATE_METHOD, PROVIDER, session_options_pointer
 from epprof_nb.ep import context, cuda, registration, stream_providers, unknown_operators
 from epprof_nb.ep.graphs import run_methods, runs_with_bindings, session_creation, session_graphs
 from epprof_nb.ep.kernel import REGISTRY
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from epprof_nb.ep.kernel import Kernel
 
-_CREATE_METHOD = "_create_inference_session"
 _MARK = "_epprof_kernels"
 
 CREATED: list[Callable[[Any, int], None]] = []
@@ -50,7 +49,7 @@ def patch() -> None:
         _patch(
             onnxruntime.InferenceSession,
             {
-                _CREATE_METHOD: _wrap_create,
+                CREATE_METHOD: _wrap_create,
                 **{name: _interruptible(wrap) for name, wrap in run_methods.WRAPPERS.items()},
             },
         )

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.core.ort_binding import GRAPH_ID
 from epprof_nb.recording.onnxruntime import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_GRAPH_ID = "gpu_graph_id"
 _DEFAULT_GRAPH = "0"
 """Id that ONNX Runtime gives to the graph of runs that do not name a graph."""
 
@@ -26,7 +26,7 @@ def graph_of(run_options: Any) -> str:  # noqa: ANN401
     if run_options is None:
         return _DEFAULT_GRAPH
     try:
-        return str(run_options.get_run_config_entry(_GRAPH_ID))
+        return str(run_options.get_run_config_entry(GRAPH_ID))
     except RuntimeError:  # no such entry
         return _DEFAULT_GRAPH
 

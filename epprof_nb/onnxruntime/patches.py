@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core import added_providers
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.core.ort_binding import check_release
+from epprof_nb.core.ort_binding import CREATE_METHOD, check_release
 from epprof_nb.onnxruntime import attach, bound_inputs, genai
 from epprof_nb.onnxruntime.replaced_attributes import REPLACED, replace
 from epprof_nb.onnxruntime.run_wrappers import wrap_end_profiling, wrap_run
@@ -26,7 +26,6 @@ RUN_METHODS = {
     "run_with_iobinding": 1,
     "run_with_ortvaluevector": 0,
 }
-_CREATE_METHOD = "_create_inference_session"
 _CHECK_FUNCTION = "check_and_normalize_provider_args"  # warns about unknown providers
 
 
@@ -40,13 +39,13 @@ def patch(module: ModuleType) -> None:
     """
     check_release(module.__version__)
     kind = module.InferenceSession
-    if not hasattr(kind, _CREATE_METHOD):
+    if not hasattr(kind, CREATE_METHOD):
         raise CaptureError(
             f"ONNX Runtime {module.__version__} is not supported by this version of epprof_nb, so "
             "its sessions are not observed. Update epprof_nb."
         )
     sessions.disable_with_reason(None)
-    replace(kind, _CREATE_METHOD, _wrap_create(getattr(kind, _CREATE_METHOD)))
+    replace(kind, CREATE_METHOD, _wrap_create(getattr(kind, CREATE_METHOD)))
     for name, wrapper in _run_wrappers(kind):
         owner = next(c for c in kind.__mro__ if name in vars(c))
         replace(owner, name, wrapper)
@@ -85,7 +84,7 @@ def observed_class(kind: type) -> type:
     if REPLACED:
         return kind
     methods = {
-        _CREATE_METHOD: _wrap_create(getattr(kind, _CREATE_METHOD)),
+        CREATE_METHOD: _wrap_create(getattr(kind, CREATE_METHOD)),
         **dict(_run_wrappers(kind)),
     }
     return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__})

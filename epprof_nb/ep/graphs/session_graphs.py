@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
-from epprof_nb.core.ort_binding import run_config_entry
+from epprof_nb.core.ort_binding import GRAPH_ID, run_config_entry
 from epprof_nb.core.python_kernel_log import KERNELS
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.user_code import user_level, user_line
@@ -35,7 +35,6 @@ DEFAULT_WARM_UPS = 2
 SKIP = -1
 _HOST = "Cpu"
 """ONNX Runtime's name of host memory."""
-_GRAPH_ID = "gpu_graph_id"
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
 _DEFAULT_ID = 0
 _MAX_ID = 2**31 - 1
@@ -167,7 +166,7 @@ class SessionGraphs:
         runs = f"its runs have used the ids {used}" if used else "no run has used a graph yet"
         warnings.warn(
             f"There is no graph {gpu_graph_id} to release in this session: {runs}. The id is the "
-            f"run option {_GRAPH_ID!r} of the runs, or 0.",
+            f"run option {GRAPH_ID!r} of the runs, or 0.",
             stacklevel=user_level(),
         )
 
@@ -319,14 +318,14 @@ def graph_id(run_options: Any) -> int:  # noqa: ANN401
     """
     if run_options is None:
         return _DEFAULT_ID
-    text = run_config_entry(run_options, _GRAPH_ID)
+    text = run_config_entry(run_options, GRAPH_ID)
     if text is None:
         return _DEFAULT_ID
     # int() also accepts spaces, underscores and digits of other scripts, but ONNX Runtime does not.
     number = int(text) if _NUMBER.fullmatch(text) else SKIP - 1
     if not SKIP <= number <= _MAX_ID:
         raise KernelError(
-            f"The run option {_GRAPH_ID!r} is {text!r}. It is the number of a graph, 0 to "
+            f"The run option {GRAPH_ID!r} is {text!r}. It is the number of a graph, 0 to "
             f"{_MAX_ID}, or -1 for a run without a graph."
         )
     return number
