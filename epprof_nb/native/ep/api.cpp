@@ -10,7 +10,7 @@
 #include "ep/cuda/arena.h"
 #include "ep/cuda/driver.h"
 #include "ep/cuda/memory.h"
-#include "ep/graphs/host_memory_pool.h"
+#include "ep/host/memory_pool.h"
 #include "ep/interpreter.h"
 #include "ep/provider.h"
 

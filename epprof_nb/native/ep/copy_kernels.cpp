@@ -1,8 +1,8 @@
 #include "core/clock.h"
 #include "core/stack_entries.h"
-#include "ep/interpreter.h"
 #include "ep/declaration.h"
-#include "ep/memory.h"
+#include "ep/host/memory.h"
+#include "ep/interpreter.h"
 #include "ep/native_kernels.h"
 #include "ort/status.h"
 

@@ -12,9 +12,9 @@
 #include "ep/cuda/driver.h"
 #include "ep/declaration.h"
 #include "ep/graphs/captured_graph.h"
-#include "ep/host_streams.h"
+#include "ep/host/memory.h"
+#include "ep/host/streams.h"
 #include "ep/interpreter.h"
-#include "ep/memory.h"
 #include "ep/provider.h"
 #include "ort/status.h"
 

@@ -7,7 +7,7 @@
 #include "ep/cuda/arena.h"
 #include "ep/cuda/graph.h"
 #include "ep/cuda/pinned_pool.h"
-#include "ep/memory.h"
+#include "ep/host/memory.h"
 #include "ort/status.h"
 
 namespace epprof::ep {

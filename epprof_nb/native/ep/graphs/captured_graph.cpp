@@ -14,7 +14,7 @@
 #include "core/string_table.h"
 #include "ep/call.h"
 #include "ep/declaration.h"
-#include "ep/graphs/host_stream_worker.h"
+#include "ep/host/stream_worker.h"
 #include "ep/interpreter.h"
 #include "ort/interned_details.h"
 #include "ort/node_events.h"

@@ -12,7 +12,7 @@
 
 #include "ep/api.h"
 #include "ep/cuda/graph.h"
-#include "ep/graphs/host_memory_pool.h"
+#include "ep/host/memory_pool.h"
 
 namespace epprof::ep {
 

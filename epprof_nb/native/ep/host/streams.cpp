@@ -1,6 +1,6 @@
 // Streams of the host device, which programs create outside of sessions: its work has ended when a
 // call returns, so there is nothing to wait for.
-#include "ep/host_streams.h"
+#include "ep/host/streams.h"
 
 #include "ort/status.h"
 

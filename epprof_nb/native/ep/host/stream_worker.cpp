@@ -1,4 +1,4 @@
-#include "ep/graphs/host_stream_worker.h"
+#include "ep/host/stream_worker.h"
 
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
-#include "ep/memory.h"
+#include "ep/host/memory.h"
 
 #include <string.h>
 
-#include "ep/graphs/host_memory_pool.h"
+#include "ep/host/memory_pool.h"
 #include "ort/status.h"
 
 namespace epprof::ep {

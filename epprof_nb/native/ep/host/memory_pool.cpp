@@ -1,4 +1,4 @@
-#include "ep/graphs/host_memory_pool.h"
+#include "ep/host/memory_pool.h"
 
 #include <stdint.h>
 #include <stdlib.h>
