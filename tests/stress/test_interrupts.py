@@ -85,18 +85,24 @@ def interrupted(number, function, *args):
     Returns
     -------
     tuple
-        The exception, None if the function has ended, and the places of all times.
+        The exception, None if the function has ended, and the places of all times if `number`
+        is 0.
     """
     places = []
+    left = number
+
+    def note_place(frame, event, _):
+        if event != "c_call" and frame.f_code.co_filename != __file__:
+            places.append((event, frame.f_code.co_filename, frame.f_lineno))
 
     def raise_at(frame, event, _):
-        if frame.f_code.co_filename == __file__ or event == "c_call":
-            return
-        places.append(f"{event} {frame.f_code.co_filename}:{frame.f_lineno}")
-        if len(places) == number:
-            raise KeyboardInterrupt(places[-1])
+        nonlocal left
+        if event != "c_call" and frame.f_code.co_filename != __file__:
+            left -= 1
+            if not left:
+                raise KeyboardInterrupt(event, frame.f_code.co_filename, frame.f_lineno)
 
-    sys.setprofile(raise_at)
+    sys.setprofile(raise_at if number else note_place)
     try:
         function(*args)
     except KeyboardInterrupt as error:
@@ -126,8 +132,8 @@ def test_an_exception_at_any_place_of_a_profile_leaves_nothing_behind(part):
     interrupted_profile(0)  # imports what the next ones need
     error, places = interrupted_profile(0)
     assert error is None
-    for place in dict.fromkeys(place for place in places if "/recording/session/" in place):
-        number = places.index(place) + 1
+    first = {place: number for number, place in reversed(list(enumerate(places, 1)))}
+    for number in [first[place] for place in first if "/recording/session/" in place[1]]:
         error, _ = interrupted_profile(number)
         if error is None:  # it was shorter this time
             continue
