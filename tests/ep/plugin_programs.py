@@ -1,9 +1,8 @@
-"""Programs that know the provider by ONNX Runtime's plugin API only, each in a new process."""
+"""Programs, each in its own process, that know the provider by ONNX Runtime's plugin API only."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from tests.ort import programs
 
 START = """
 import sys, threading, numpy as np, onnxruntime as ort
@@ -13,7 +12,7 @@ OURS, CPU = "EpprofExecutionProvider", "CPUExecutionProvider"
 PATH = find_spec("epprof_nb").submodule_search_locations[0] + "/_native.abi3.so"
 if not __import__("os").path.exists(PATH):
     PATH = find_spec("epprof_nb._native").origin
-assert "epprof_nb._native" not in sys.modules or "epprof_nb.ep" not in sys.modules
+assert "epprof_nb._native" not in sys.modules
 x = np.array([[-1, 0, 1, 2], [3, 4, 5, 6]], np.float32)
 want = ort.InferenceSession(models.chain(), providers=[CPU]).run(None, {"x": x})[0]
 
@@ -44,10 +43,5 @@ def refused(create, *parts):
 
 
 def run(code):
-    """Run code in a new process, in which nothing is registered."""
-    done = subprocess.run(
-        [sys.executable, "-c", START + code], capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
+    """Run code in a process of its own, in which nothing is registered."""
+    return programs.run(START + code)

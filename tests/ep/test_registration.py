@@ -16,16 +16,12 @@ import pytest
 
 from epprof_nb.core.errors import KernelError
 from tests.ep.sessions import CPU, OURS, on_cpu, placement, session
-from tests.ort import models
+from tests.ort import models, programs
 
 
-def fresh(code):
-    """Run code in a new process, because registrations with ONNX Runtime are permanent."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+def printed(code):
+    """Return the JSON that a program prints last."""
+    return json.loads(programs.lines(code)[-1])
 
 
 def test_the_entry_works_as_a_provider_of_an_ordinary_session(ep, x):
@@ -45,7 +41,7 @@ ort.register_execution_provider_library("any", ep.get_library_path())
 names = [d.ep_name for d in ort.get_ep_devices()]
 print(json.dumps([ep.get_ep_name() in names, ep.get_ep_names() == [ep.get_ep_name()]]))
 """
-    assert fresh(code) == [True, True]
+    assert printed(code) == [True, True]
 
 
 def test_kernels_need_no_pandas():
@@ -56,7 +52,7 @@ from tests.ort import models
 ort.InferenceSession(models.chain(), providers=[ep.provider("host")])
 print(json.dumps(sorted({"pandas", "pyarrow"} & set(sys.modules))))
 """
-    assert fresh(code) == []
+    assert printed(code) == []
 
 
 def test_an_entry_serves_several_sessions(ep, x):
@@ -79,7 +75,7 @@ from epprof_nb.core.ort_binding import PROVIDER
 epprof_nb.onnxruntime.install()
 print(json.dumps([PROVIDER in ort.get_available_providers(), "epprof_nb.ep" in sys.modules]))
 """
-    assert fresh(code) == [False, False]
+    assert printed(code) == [False, False]
 
 
 def test_registered_it_is_chosen_by_no_policy_and_by_no_other_session():
@@ -99,7 +95,7 @@ ep.provider("host")
 after = chosen()
 print(json.dumps([before == after, len(before) > 3]))
 """
-    assert fresh(code) == [True, True]
+    assert printed(code) == [True, True]
 
 
 def test_a_cuda_device_without_a_driver_is_refused_with_the_reason():
@@ -117,7 +113,7 @@ for device in ("cuda:0", "cuda"):
         said.append(str(error))
 print(json.dumps([said, ep.provider("host")[1]]))
 """
-    said, options = fresh(code)
+    said, options = printed(code)
     assert len(said) == 2
     assert all("libcuda.so.none: cannot open shared object file" in text for text in said)
     assert all('device="host"' in text for text in said)

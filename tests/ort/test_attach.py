@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -14,7 +12,7 @@ from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.ort_binding import check_release
 from epprof_nb.onnxruntime import attach
-from tests.ort import models
+from tests.ort import models, programs
 from tests.ort.rows import nodes
 
 
@@ -22,19 +20,6 @@ def profiled(session, x):
     with epprof_nb.profile() as prof:
         session.run(None, {"x": x})
     return prof
-
-
-def fresh(code, *arguments):
-    """Run code in a new process, because registrations with ONNX Runtime are permanent."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")
 
 
 def test_providers_options_and_results_are_those_without_the_observer(installed, x):
@@ -82,7 +67,7 @@ from epprof_nb import _native
 epprof_nb.onnxruntime.install()
 print(_native.ort_runtime(), len(ort.capi._pybind_state.get_available_providers()))
 """
-    assert fresh(code)[0].startswith(" ")
+    assert programs.lines(code)[0].startswith(" ")
 
 
 @pytest.mark.parametrize("order", ["import first", "install first"])
@@ -100,7 +85,7 @@ def test_either_import_order(order, x):
             "print((prof.ops['category'] == 'node').sum())",
         ]
     )
-    assert fresh(code)[0] == "3"
+    assert programs.lines(code)[0] == "3"
 
 
 def test_subclasses_are_observed(installed, x):
@@ -330,7 +315,7 @@ prof.__enter__()
 for s in keep: s.run(None, {'x': np.ones((1, 4), np.float32)})
 print("end")
 """
-    assert fresh(code)[0] == "end"
+    assert programs.lines(code)[0] == "end"
 
 
 def test_threads_may_make_the_first_sessions_at_once():
@@ -347,7 +332,7 @@ threads = [threading.Thread(target=work) for _ in range(8)]
 [t.join() for t in threads]
 print(len({sessions.observed(s).number for s in made} - {None}))
 """
-    assert fresh(code)[0] == "8"
+    assert programs.lines(code)[0] == "8"
 
 
 LOOKED_UP = """
@@ -367,4 +352,4 @@ print(onnxruntime.installation.installed(), len(sys.meta_path) - finders)
 
 def test_a_program_that_looks_for_the_module_first_is_observed():
     # Two modules are awaited: onnxruntime and onnxruntime_genai.
-    assert fresh(LOOKED_UP)[:3] == ["2", "True 1", "False 0"]
+    assert programs.lines(LOOKED_UP)[:3] == ["2", "True 1", "False 0"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import shutil
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -15,19 +13,9 @@ import epprof_nb
 from epprof_nb import _native
 from epprof_nb.onnxruntime import attach
 from epprof_nb.recording.onnxruntime import sessions
-from tests.ort import models
+from tests.ort import models, programs
 from tests.ort.long_runs import await_computing
 from tests.ort.rows import nested_in_time, nodes, runs
-
-
-def fresh(code, *arguments):
-    """Run code in a new process, because registrations with ONNX Runtime are permanent."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")
 
 
 @pytest.mark.parametrize("parallel", [False, True])
@@ -121,7 +109,7 @@ threading.Thread(target=keep[1].run, args=(None, long), daemon=True).start()
 time.sleep(0.1)
 print("end", flush=True)
 """
-    assert fresh(code, str(tmp_path))[0] == "end"
+    assert programs.lines(code, str(tmp_path))[0] == "end"
     assert len(list(tmp_path.glob("run*.json"))) == 1
 
 
@@ -139,7 +127,7 @@ with epprof_nb.profile() as prof:
 print(session.get_providers(), out[0].shape)
 print(prof.info["notes"])
 """
-    state, notes, *_ = fresh(code, str(other))
+    state, notes, *_ = programs.lines(code, str(other))
     assert state == "['CPUExecutionProvider'] (1, 4)"
     assert "is not observed" in notes
     assert "did not load the observer" in notes
@@ -157,7 +145,7 @@ with epprof_nb.profile() as prof:
     session.run(None, {"x": np.ones((1, 4), np.float32)})
 print(session.get_providers(), (prof.ops["category"] == "node").sum())
 """
-    assert fresh(code)[0] == "['CPUExecutionProvider'] 3"
+    assert programs.lines(code)[0] == "['CPUExecutionProvider'] 3"
 
 
 @pytest.mark.release_independent

@@ -7,10 +7,10 @@ in a process of its own, as the library remembers the runtime that loaded it.
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 
 import pytest
+
+from tests.ort import programs
 
 SCRIPT = """
 import ctypes, sys
@@ -104,12 +104,7 @@ print(said)
 
 
 def load(version, broken=""):
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, version, broken],
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return programs.lines(SCRIPT, version, broken)
 
 
 @pytest.mark.parametrize("version", ["1.25.0", "1.31.1", "1.99.0", "2.0.0"])
