@@ -9,7 +9,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import OPS
 from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
-from tests.browser.helpers.pixels import lane_y, pixel, x_at
+from tests.browser.helpers.pixels import lane_y, pixel, pixels_at, x_at
 
 pytestmark = pytest.mark.browser
 
@@ -53,11 +53,11 @@ def test_only_what_is_wide_has_an_edge(shown):
     duration = np.append(np.full(200, MS // 5), 20 * MS)
     page = shown(statements(start, duration))
     y = lane_y(page, "main thread") + ROW
-    many = [inked(pixel(page, x_at(page, 20) + dx, y + 3)) for dx in range(60)]
+    many = [inked(colour) for colour in pixels_at(page, 20, y + 3, range(60))]
     # No edges: a row of narrow ops is about as light as a wide one, over its whole length.
     assert max(many) < 0.5
     assert 0 < np.mean(many) < 0.3
-    wide = [inked(pixel(page, x_at(page, 60) + dx, y + 3)) for dx in range(-3, 12)]
+    wide = [inked(colour) for colour in pixels_at(page, 60, y + 3, range(-3, 12))]
     assert max(wide) > 0.85
     assert sum(ink > 0.5 for ink in wide) <= 3
     assert abs(inked(pixel(page, x_at(page, 75), y + 3))) < 0.05
@@ -67,5 +67,5 @@ def test_a_short_op_that_stands_alone_is_seen(shown):
     page = shown(statements([30 * MS, 70 * MS], [MS // 5, 1_000]))
     y = lane_y(page, "main thread") + ROW
     for ms in (30, 70):
-        near = [inked(pixel(page, x_at(page, ms) + dx, y + 3)) for dx in range(-2, 4)]
+        near = [inked(colour) for colour in pixels_at(page, ms, y + 3, range(-2, 4))]
         assert max(near) > 0.3

@@ -18,6 +18,8 @@ from tests.browser.helpers.pixels import (
     click,
     lane_y,
     pixel,
+    pixels,
+    pixels_at,
     ready,
     x_at,
 )
@@ -38,8 +40,7 @@ def test_bars_stand_where_their_times_say(opened, page_file):
     assert pixel(page, x_at(page, 65), stream + 2) == background  # only a wait, at the foot
     copies = lane_y(page, "stream 13")
     assert pixel(page, x_at(page, 71), copies) == background
-    near_copy = {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
-    assert COPY in near_copy
+    assert COPY in pixels_at(page, 84, copies)
     # Utilisation: full from 20 to 50 ms, empty in the gap.
     assert pixel(page, x_at(page, 35), RULER + 4) != background
     assert pixel(page, x_at(page, 71), RULER + 4) == background
@@ -78,11 +79,11 @@ def _an_op_lights_what_it_launched(page):
     stream, copies = lane_y(page, "stream 7"), lane_y(page, "stream 13")
     click(page, 15, lane_y(page, "main thread") + 17 * 2)
     assert pixel(page, x_at(page, 22), stream + 6) == KERNEL_2
-    assert COPY not in {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
+    assert COPY not in pixels_at(page, 84, copies)
     assert "In[3]" in page.text_content(".ep-chain")
     page.locator(".ep-timeline").press("Escape")
     settled(page)
-    assert COPY in {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
+    assert COPY in pixels_at(page, 84, copies)
 
 
 def test_clicking_a_kernel_shows_its_ops_and_fields(shows):
@@ -145,13 +146,14 @@ def test_dragging_pans(opened, page_file):
     box = page.locator("canvas").bounding_box()
     y = box["y"] + stream
     settled(page)
-    before = [pixel(page, x, stream + 6) for x in range(0, 900, 10)]
+    across = [(x, stream + 6) for x in range(0, 900, 10)]
+    before = pixels(page, across)
     page.mouse.move(box["x"] + 300, y)
     page.mouse.down()
     page.mouse.move(box["x"] + 500, y, steps=4)
     page.mouse.up()
     settled(page)
-    after = [pixel(page, x, stream + 6) for x in range(0, 900, 10)]
+    after = pixels(page, across)
     assert after[20:] == before[:-20]
 
 
@@ -268,7 +270,7 @@ def test_high_contrast_is_followed_while_the_view_is_open(shows, contrast, kerne
         page.emulate_media(contrast=asked)
         settled(page)
     assert pixel(page, x_at(page, 22), lane_y(page, "stream 7") + 6) == kernel
-    copies = {pixel(page, x_at(page, 84) + dx, lane_y(page, "stream 13") + 4) for dx in range(8)}
+    copies = pixels_at(page, 84, lane_y(page, "stream 13") + 4)
     assert copy in copies
     page.emulate_media(contrast="no-preference")
 

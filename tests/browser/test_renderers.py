@@ -17,6 +17,8 @@ from tests.browser.helpers.pixels import (
     lane_y,
     picture,
     pixel,
+    pixels,
+    pixels_at,
     ready,
     width,
     x_at,
@@ -101,7 +103,7 @@ def test_dense_thin_events_are_as_faint_as_they_cover_little(shown):
         assert np.abs(np.array(pixel(page, x_at(page, ms), y)) - expected).max() < 26
     assert pixel(page, x_at(page, 57.3), y) == WHITE
     # Alone, even an event much thinner than a pixel is drawn in full.
-    near = [pixel(page, x_at(page, 75) + dx, y) for dx in (-1, 0, 1, 2)]
+    near = pixels_at(page, 75, y, (-1, 0, 1, 2))
     assert min(red for red, _, _ in near) < 140
     assert WHITE in near
 
@@ -136,12 +138,13 @@ def test_the_background_reaches_the_lower_edge_of_the_canvas(shown, profile, rat
 def test_copies_are_hatched_and_kinds_differ_in_height(shown, profile):
     page = shown(profile)
     copies = lane_y(page, "stream 13")
-    colours = {pixel(page, x_at(page, 84) + dx, copies + 2) for dx in range(12)}
+    colours = pixels_at(page, 84, copies + 2, range(12))
     assert COPY in colours
     assert any(blue > 90 for _, _, blue in colours)  # the hatching's lines
     stream = lane_y(page, "stream 7")
-    column = [pixel(page, x_at(page, 47), stream - 8 + dy) for dy in range(2, 18)]
-    kernel = [pixel(page, x_at(page, 43), stream - 8 + dy) for dy in range(2, 18)]
+    column, kernel = (
+        pixels(page, [(x_at(page, ms), stream - 8 + dy) for dy in range(2, 18)]) for ms in (47, 43)
+    )
     assert kernel.count(KERNEL) > 12
     assert WHITE in column[:6]  # a memset leaves its row's upper part free
 

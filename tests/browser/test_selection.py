@@ -10,7 +10,18 @@ from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.renderers.html import page_html
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import ViewModel
-from tests.browser.helpers.pixels import COPY, KERNEL, KERNEL_2, click, lane_y, pixel, ready, x_at
+from tests.browser.helpers.pixels import (
+    COPY,
+    KERNEL,
+    KERNEL_2,
+    click,
+    lane_y,
+    pixel,
+    pixels,
+    pixels_at,
+    ready,
+    x_at,
+)
 from tests.browser.helpers.settling import settled, wait_until
 
 pytestmark = pytest.mark.browser
@@ -40,7 +51,7 @@ def _drag_ruler(page, start_ms: float, end_ms: float) -> None:
 
 
 def _lit(page, ms: float, y: float, colour) -> bool:
-    return colour in {pixel(page, x_at(page, ms) + dx, y) for dx in range(8)}
+    return colour in pixels_at(page, ms, y)
 
 
 @pytest.fixture
@@ -61,15 +72,15 @@ def test_a_kernel_tells_its_launch_delay_and_line(shows):
 def test_a_line_leads_from_the_launch_to_the_kernel(page):
     # Somewhere between the call's end of the line, at 16 ms, and the kernel's, at 30 ms.
     y = lane_y(page, "stream 7") - 14
-    across = range(int(x_at(page, 16)), int(x_at(page, 30)))
-    before = [pixel(page, x, y) for x in across]
+    across = [(x, y) for x in range(int(x_at(page, 16)), int(x_at(page, 30)))]
+    before = pixels(page, across)
     click(page, 37, lane_y(page, "stream 7"))
-    after = [pixel(page, x, y) for x in across]
+    after = pixels(page, across)
     darker = [sum(b) - sum(a) for a, b in zip(after, before, strict=True)]
     assert max(darker) > 300
     page.keyboard.press("Escape")
     settled(page)
-    assert [pixel(page, x, y) for x in across] == before
+    assert pixels(page, across) == before
 
 
 def test_the_launch_is_a_link_and_leads_back(page):

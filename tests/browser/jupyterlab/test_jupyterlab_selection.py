@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.helpers.open_notebook import IMPORT
-from tests.browser.helpers.pixels import COPY, KERNEL_2, canvas, click, lane_y, pixel, x_at
+from tests.browser.helpers.pixels import COPY, KERNEL_2, canvas, click, lane_y, pixels_at
 from tests.browser.helpers.settling import settled
 
 pytestmark = pytest.mark.browser
@@ -16,7 +16,7 @@ COPIES = "copies = prof.activities\ncopies = copies[copies['kind'] == 'memcpy'][
 
 
 def _lit(page, ms: float, y: float) -> set[tuple[int, int, int]]:
-    return {pixel(page, x_at(page, ms) + dx, y) for dx in range(8)}
+    return set(pixels_at(page, ms, y))
 
 
 def _shows_two_copies(page) -> None:
