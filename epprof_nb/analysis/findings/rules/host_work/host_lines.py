@@ -23,6 +23,7 @@ from epprof_nb.analysis.findings.host_waits import (
     mostly_waited,
     wait_remedy,
 )
+from epprof_nb.analysis.findings.known_waits import known_wait, waits_of_ops
 from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.arrays.groups import sum_by_group
@@ -55,13 +56,18 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     is_line &= ~_is_imported(index)
     if not is_line.any():
         return
-    own_ns = np.where(is_line, self_host_ns(ops, tree.parent) - _waited_ns(index), 0)
-    places = index.cached(Places)
-    place = places.of_op[:-1]
-    by_place = sum_by_group(place, own_ns, places.count)[:-1]
-    top = int(by_place.argmax())
+    places, wall_ns = index.cached(Places), wall_of(index.profile)
+    place, wait_op = places.of_op[:-1], waits_of_ops(index)
+    host_ns = self_host_ns(ops, tree.parent)
+    # A line that waits for a thread takes its time only if no line of the thread does.
+    for waits in (_waits_for_threads(index), _waits_for_threads(index, of_cell=False)):
+        own_ns = np.where(is_line, host_ns - _waited_ns(index, wait_op, waits), 0)
+        by_place = sum_by_group(place, own_ns, places.count)[:-1]
+        top = int(by_place.argmax())
+        total = int(by_place[top])
+        if total >= HOT_SHARE * wall_ns:
+            break
     rows = np.flatnonzero((place == top) & is_line)
-    total, wall_ns = int(by_place[top]), wall_of(index.profile)
     # The only line needs no mention.
     if total < HOT_SHARE * wall_ns or len(np.unique(place[is_line])) < 2:
         return
@@ -76,16 +82,22 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     if not many and any(hot_function(index)):
         return  # it says more than the line that calls the function
     each = f", {duration(total / count)} each" if many else ""
-    waited = not many and mostly_waited(index, total)
+    waits = np.flatnonzero(np.isin(wait_op, rows))
+    known = known_wait(index, waits, int(host_ns[rows].sum()))
+    many &= known is None
+    waited = known is None and not many and mostly_waited(index, total)
     threads = len(np.unique(ops["thread_id"][rows]))
     took = time_taken(total, wall_ns, threads, f" in {plural(count, word)}{each}")
+    remedy = _VALUE_BY_VALUE if many else wait_remedy(index) if waited else _REMEDY
+    remedy = known.remedy if known else remedy
+    how = known.text if known else WAITS if waited else ""
     yield Finding(
-        f"{capitalised(place_name(index, longest))} {took}{WAITS if waited else ''}.",
+        f"{capitalised(place_name(index, longest))} {took}{how}.",
         min(total, wall_ns),
         int(ops["start_ns"][longest]),
         int(ops["end_ns"][longest]),
         kind="hot line",
-        remedy=_VALUE_BY_VALUE if many else wait_remedy(index) if waited else _REMEDY,
+        remedy=remedy,
         op_id=op_id_of(index, longest),
         table="ops",
         rows=partial(np.copy, rows),
@@ -99,18 +111,24 @@ def _outermost(index: ProfileIndex, rows: IntArray) -> IntArray:
     return np.flatnonzero(index.tree.is_outermost(group))
 
 
-def _waited_ns(index: ProfileIndex) -> IntArray:
-    """Return how long each op waited for a thread, or in vain, on other threads than the cell's.
+def _waits_for_threads(index: ProfileIndex, *, of_cell: bool = True) -> IntArray:
+    """Return the rows of waits that are for a thread, without those of the cell's thread if asked.
 
     A worker waits for its next work, and a thread that beats for the end: without the wait, the
     cell would take as long. The time of a sleep may be that of work that it stands for.
     """
     waits = index.profile.tables["thread_waits"]
-    is_other = waits["thread_id"] != index.profile.info.get("thread_id", waits["thread_id"])
-    rows = np.flatnonzero(is_other & ~waits.names("function").equals(SLEEP))
-    start, end = waits["start_ns"][rows], waits["end_ns"][rows]
-    op = index.tree.open_op_at(waits["thread_id"][rows], start)
-    waited: IntArray = sum_by_group(op, np.maximum(end - start, 0), len(index.tree))[:-1]
+    chosen = ~waits.names("function").equals(SLEEP)
+    if not of_cell:
+        chosen &= waits["thread_id"] != index.profile.info.get("thread_id", waits["thread_id"])
+    return np.flatnonzero(chosen)
+
+
+def _waited_ns(index: ProfileIndex, wait_op: IntArray, waits: IntArray) -> IntArray:
+    """Return how long each op waited in some waits, ns."""
+    table = index.profile.tables["thread_waits"]
+    time = np.maximum(table["end_ns"][waits] - table["start_ns"][waits], 0)
+    waited: IntArray = sum_by_group(wait_op[waits], time, len(index.tree))[:-1]
     return waited
 
 

@@ -18,6 +18,7 @@ from epprof_nb.analysis.findings.host_waits import (
     mostly_waited,
     wait_remedy,
 )
+from epprof_nb.analysis.findings.known_waits import known_wait, waits_of_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
@@ -77,16 +78,19 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
     if max(high - share, share - low) > _PRECISE:
         shown = f"about {shown} ({100 * low:.0f} to {percent(high)})"
     place = _place(index, stack, start, end)
-    waited = mostly_waited(index, int(share * wall_ns))
+    waits = waits_of_function(index, stack, start, end)
+    known = known_wait(index, waits, share * wall_ns)
+    waited = known is None and mostly_waited(index, int(share * wall_ns))
+    remedy = wait_remedy(index) if waited else _REMEDY
     yield Finding(
         f"{capitalised(place.name)} took {shown} of the host's time "
         f"({duration(share * wall_ns)}, in {plural(int(found.samples[top]), 'sample')})"
-        f"{place.detail}{WAITS if waited else ''}.",
+        f"{place.detail}{known.text if known else WAITS if waited else ''}.",
         int(share * wall_ns),
         0,
         wall_ns,
         kind="hot function",
-        remedy=wait_remedy(index) if waited else _REMEDY,
+        remedy=known.remedy if known else remedy,
         stack_id=stack,
         at=place.at,
         table="ops",

@@ -89,10 +89,10 @@ def test_lines_of_several_threads_have_no_share_of_the_wall_time():
 
 @pytest.mark.parametrize(
     ("thread", "function", "named"),
-    [(2, "Condition.wait", 4), (2, "time.sleep", 3), (1, "Condition.wait", 3)],
+    [(2, "Condition.wait", 4), (2, "time.sleep", 3), (1, "Condition.wait", 4)],
 )
-def test_waits_of_a_thread_that_beats_are_no_time_of_its_line(thread, function, named):
-    """A thread beats in line 3 while that of the cell works in line 4."""
+def test_waits_for_threads_are_no_time_of_a_line_while_others_work(thread, function, named):
+    """A thread waits in line 3 while another one works in line 4: one of them is the cell's."""
     ops = [
         line(1, 2, 0, MS), line(2, 3, MS, 99 * MS) | {"thread_id": thread},
         line(3, 4, MS, 70 * MS) | {"thread_id": 3 - thread},
@@ -104,6 +104,50 @@ def test_waits_of_a_thread_that_beats_are_no_time_of_its_line(thread, function, 
     ])  # fmt: skip
     (found,) = of_kind(prof, "hot line")
     assert found.text.startswith(f"Line {named} ")
+
+
+def waiting(function, other=2, *, ran=(), waited=90):
+    """Line 4 takes 100 of 110 ms and waits in most of it; `ran` are ops of the other thread."""
+    ops = [line(1, 3, 0, 10 * MS), line(2, 4, 10 * MS, 110 * MS), *ran]
+    prof = profile(ops, info=info(110 * MS, thread_id=1), sources={"In[1]": SOURCE})
+    prof.info["threads"] = [{"thread_id": 2, "name": "reader"}]
+    prof.tables["thread_waits"] = table(THREAD_WAITS, [
+        {"start_ns": 11 * MS, "end_ns": (11 + waited) * MS, "thread_id": 1, "function": function,
+         "other_thread_id": other}
+    ])  # fmt: skip
+    (found,) = of_kind(prof, "hot line")
+    return found
+
+
+@pytest.mark.parametrize(("function", "other", "how", "remedy"), [
+    ("Thread.join", 2, "for `reader`", "This code waits for a thread"),
+    ("Condition.wait", 3, "for thread 3", "This code waits for a thread"),
+    ("Condition.wait", -1, "for another thread", "This code waits for a thread"),
+    ("Lock.acquire", 2, "for a lock of `reader`", "This code waits for a lock"),
+    ("RLock.acquire", -1, "for a lock", "This code waits for a lock"),
+])  # fmt: skip
+def test_a_line_that_waits_says_for_what(function, other, how, remedy):
+    found = waiting(function, other)
+    assert found.text == (
+        "Line 4 (`z = store(y)`) accounts for 91 % of the wall time (100 ms in 1 execution), "
+        f"most of it to wait {how}."
+    )
+    assert found.remedy.startswith(remedy)
+    assert "faster" not in waiting(function, other, waited=90).remedy.partition(".")[0]
+    assert waiting(function, other, waited=40).remedy.startswith("Make this work faster")
+
+
+def test_a_line_that_sleeps_does_no_work():
+    found = waiting("time.sleep", -1)
+    assert found.text.endswith(", most of it in `time.sleep`.")
+    assert found.remedy.startswith("This code sleeps")
+
+
+def test_a_waiting_line_tells_what_the_thread_ran():
+    ran = [line(10 + i, 2 + i, 20 * MS * i, 20 * MS * (i + 1)) | {"thread_id": 2} for i in (1, 2)]
+    ran[0]["end_ns"] -= 5 * MS
+    found = waiting("Thread.join", ran=ran)
+    assert found.text.endswith(" for `reader`, which ran line 4 (`z = store(y)`).")
 
 
 def test_the_statement_in_which_the_profile_began_is_none_of_its_lines():

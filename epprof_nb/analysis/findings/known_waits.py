@@ -1,0 +1,131 @@
+"""Waits of code for another thread, a lock or the clock: who was waited for, and what it ran."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.op_totals import self_host_ns
+from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.thread_labels import thread_names
+from epprof_nb.analysis.findings.finding import code, launcher_name, place_name
+from epprof_nb.analysis.findings.frame_name import frame_name
+from epprof_nb.analysis.findings.host_waits import CALL_REMEDY
+from epprof_nb.analysis.utilisation.host_activity import samples_within
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.intervals import covered_between, union
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.schema import SLEEP
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+_LOCKS = ("Lock.acquire", "RLock.acquire")
+_SLEEP_REMEDY = (
+    "This code sleeps: it does no work. Sleep for less time, or do other work meanwhile."
+)
+_LOCK_REMEDY = (
+    "This code waits for a lock. Hold the lock for less time in the other threads, or do other "
+    "work meanwhile."
+)
+
+
+class KnownWait(NamedTuple):
+    """A wait that most of the time of some code was: how the sentence on it goes on, and ends."""
+
+    text: str
+    remedy: str
+
+
+def waits_of_ops(index: ProfileIndex) -> IntArray:
+    """Return the op of each row of ``thread_waits``; `MISSING` for none."""
+    waits = index.profile.tables["thread_waits"]
+    return index.tree.open_op_at(waits["thread_id"], waits["start_ns"])
+
+
+def waits_of_function(
+    index: ProfileIndex, stack: int, start_ns: IntArray, end_ns: IntArray
+) -> IntArray:
+    """Return the rows of ``thread_waits`` in which a function of the user waited, by samples.
+
+    `stack` is a row of ``stacks``, a frame of the function; only samples in the intervals count.
+    """
+    waits, samples = (index.profile.tables[name] for name in ("thread_waits", "host_samples"))
+    lines, rows = index.cached(StackLines), samples_within(index, start_ns, end_ns)
+    own = lines.own[samples["stack_id"][rows]]
+    is_function = (own >= 0) & (lines.file.codes[own] == lines.file.codes[stack])
+    is_function &= lines.function.codes[own] == lines.function.codes[stack]
+    rows, found = rows[is_function], []
+    for thread in np.unique(samples["thread_id"][rows]).tolist():
+        of_thread = np.flatnonzero(waits["thread_id"] == thread)
+        of_thread = of_thread[np.argsort(waits["start_ns"][of_thread], kind="stable")]
+        times = samples["start_ns"][rows[samples["thread_id"][rows] == thread]]
+        at = np.searchsorted(waits["start_ns"][of_thread], times, side="right") - 1
+        row = of_thread[at[at >= 0]]
+        found.append(row[times[at >= 0] < waits["end_ns"][row]])
+    return np.unique(np.concatenate([np.empty(0, np.int64), *found]))
+
+
+def known_wait(index: ProfileIndex, waits: IntArray, total_ns: float) -> KnownWait | None:
+    """Return the wait that at least half of the time of some code was, or None.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    waits
+        int64 array: rows of ``thread_waits``, those of the code.
+    total_ns
+        Time that the code took, the sum over its threads.
+    """
+    table = index.profile.tables["thread_waits"].take(waits)
+    time = np.maximum(table["end_ns"] - table["start_ns"], 0)
+    if not len(table) or 2 * int(time.sum()) < total_ns:
+        return None
+    names = table.names("function")
+    codes, of_row = np.unique(names.codes, return_inverse=True)
+    main = int(np.bincount(of_row, time).argmax())
+    function = names.categories[codes[main]] if codes[main] >= 0 else ""
+    if function == SLEEP:
+        return KnownWait(f", most of it in {code(SLEEP)}", _SLEEP_REMEDY)
+    is_lock = function in _LOCKS
+    text = ", most of it to wait for " + ("a lock" if is_lock else "another thread")
+    chosen = (of_row == main) & (table["other_thread_id"] != MISSING)
+    awaited, of_thread = np.unique(table["other_thread_id"][chosen], return_inverse=True)
+    if len(awaited):
+        longest = int(np.bincount(of_thread, time[chosen]).argmax())
+        rows, thread = np.flatnonzero(chosen)[of_thread == longest], int(awaited[longest])
+        start, end = union(table["start_ns"][rows], table["end_ns"][rows])
+        name = thread_names(index.profile.info).get(thread)
+        label = code(name) if name else f"thread {thread}"
+        more = f" and {len(awaited) - 1} more" if len(awaited) > 1 else ""
+        text = f", most of it to wait for {'a lock of ' if is_lock else ''}{label}{more}"
+        ran = _ran(index, thread, start, end)
+        text += f", which ran {ran}" if ran else ""
+    return KnownWait(text, _LOCK_REMEDY if is_lock else CALL_REMEDY)
+
+
+def _ran(index: ProfileIndex, thread: int, start: IntArray, end: IntArray) -> str:
+    """Return the name of the line that a thread ran for most of some disjoint intervals."""
+    ops, samples = index.profile.tables["ops"], index.profile.tables["host_samples"]
+    rows = np.flatnonzero((ops["thread_id"] == thread) & (ops["line"] != MISSING))
+    if len(rows):
+        inside = covered_between(start, end, ops["start_ns"][rows], ops["end_ns"][rows])
+        own = np.minimum(self_host_ns(ops, index.tree.parent)[rows], inside)
+        if own.any():
+            places = index.cached(Places)
+            at = places.of_op[rows]
+            top = int(sum_by_group(at, own, places.count)[:-1].argmax())
+            return place_name(index, int(rows[at == top][own[at == top].argmax()]))
+    taken = np.flatnonzero(samples["thread_id"] == thread)
+    at = np.searchsorted(start, samples["start_ns"][taken], side="right") - 1
+    taken = taken[(at >= 0) & (samples["start_ns"][taken] < end[at])]
+    stack = samples["stack_id"][taken]
+    stack = stack[stack >= 0]
+    own = index.cached(StackLines).own[stack]
+    if (own >= 0).any():
+        return launcher_name(index, int(np.bincount(own[own >= 0]).argmax()), MISSING)
+    return frame_name(index, int(np.bincount(stack).argmax()) if len(stack) else MISSING)
