@@ -2,6 +2,9 @@
 
 import pytest
 
+from epprof_nb.analysis.base.index import index_of
+from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
+
 FETCH = """
 from concurrent.futures import ThreadPoolExecutor
 import time
@@ -51,17 +54,123 @@ encode.join()
 done = True
 """
 
+RECURSION = """
+def fib(n):
+    if n < 2:
+        return n
+    return fib(n - 1) + fib(n - 2)
+fib(13)
+"""
+MUTUAL_RECURSION = """
+def even(n):
+    if n == 0:
+        return True
+    before = odd(n - 1)
+    return before
+def odd(n):
+    if n == 0:
+        return False
+    return even(n - 1)
+even(200)
+"""
+PERMUTATIONS = """
+def permute(items, k=0):
+    if k == len(items):
+        return 1
+    count = 0
+    for i in range(k, len(items)):
+        items[k], items[i] = items[i], items[k]
+        count += permute(items, k + 1)
+        items[k], items[i] = items[i], items[k]
+    return count
+permute([1, 2, 3, 4, 5])
+"""
+RECURSIVE_GENERATOR = """
+def walk(low, high):
+    if low >= high:
+        return
+    middle = (low + high) // 2
+    yield from walk(low, middle)
+    yield middle
+    yield from walk(middle + 1, high)
+total = sum(walk(0, 100))
+"""
+COROUTINES = """
+import asyncio
+async def fetch(number):
+    await asyncio.sleep(0)
+    page = str(number)
+    return len(page)
+sizes = await asyncio.gather(*[fetch(number) for number in range(40)])
+"""
+FOR = """
+total = 0
+for number in range(20):
+    total += number
+"""
+WHILE = """
+left = 20
+while left:
+    left -= 1
+"""
+CALLED = """
+def step(number):
+    twice = 2 * number
+    return twice
+for number in range(20):
+    step(number)
+"""
+COMPREHENSION = """
+def step(number):
+    twice = 2 * number
+    return twice
+found = [step(number) for number in range(20)]
+"""
+LIBRARY_LOOP = """
+from functools import reduce
+def add(total, number):
+    total += number
+    return total
+found = reduce(add, range(21))
+"""
+GENERATOR = """
+def numbers(count):
+    first = 1
+    for number in range(count):
+        yield first + number
+total = 0
+for number in numbers(20):
+    total += number
+"""
+AWAITED = """
+import asyncio
+async def fetch(number):
+    await asyncio.sleep(0)
+    return number
+async def main():
+    found = []
+    for number in range(20):
+        found.append(await fetch(number))
+    return found
+await main()
+"""
+
 
 @pytest.fixture
-def insights(run, shell):
+def profile(run, shell):
+    """Return the profile of a cell."""
+
+    def profiled(cell):
+        run(f"%%gpuprofile prof\n{cell}").raise_error()
+        return shell.user_ns["prof"]
+
+    return profiled
+
+
+@pytest.fixture
+def insights(profile):
     """Return the findings on a cell, as `prof.insights()` has them."""
-
-    def found(cell):
-        result = run(f"%%gpuprofile prof\n{cell}")
-        result.raise_error()
-        return shell.user_ns["prof"].insights()
-
-    return found
+    return lambda cell: profile(cell).insights()
 
 
 @pytest.mark.parametrize(("cell", "line"), [(FETCH, 6), (QUEUE, 7), (LOCK, 8)])
@@ -77,3 +186,31 @@ def test_a_wait_for_a_function_of_a_library_is_no_work(insights):
     assert found.text.startswith("Line 7 (`encode.join()`)")
     assert "most of it to wait for " in found.text
     assert found.remedy.startswith("This code waits for a thread")
+
+
+@pytest.mark.parametrize(
+    "cell", [RECURSION, MUTUAL_RECURSION, PERMUTATIONS, RECURSIVE_GENERATOR, COROUTINES]
+)
+def test_calls_and_resumptions_are_no_iterations(profile, cell):
+    prof = profile(cell)
+    assert len(iterations(index_of(prof)).start) == 0
+    assert len(prof.ops) > MIN_ITERATIONS
+    assert not prof.insights()["kind"].isin(["warm-up", "outliers", "drift"]).any()
+
+
+def test_a_recursive_line_is_no_loop_over_values(insights):
+    (found,) = insights(RECURSION.replace("13", "16")).query("kind == 'hot line'").itertuples()
+    assert " rounds" not in found.text
+    assert "whole arrays" not in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("cell", "line"),
+    [(FOR, 3), (WHILE, 3), (CALLED, 5), (COMPREHENSION, 5), (LIBRARY_LOOP, 6), (GENERATOR, 7),
+     (AWAITED, 8)],
+)  # fmt: skip
+def test_passes_of_a_loop_are_iterations(profile, cell, line):
+    prof = profile(cell)
+    found = iterations(index_of(prof))
+    assert len(found.start) == 20
+    assert prof.tables["ops"]["line"][found.loop] == line + 1  # below the magic and an empty line

@@ -40,49 +40,55 @@ class KnownWait(NamedTuple):
     remedy: str
 
 
-def waits_of_ops(index: ProfileIndex) -> IntArray:
-    """Return the op of each row of ``thread_waits``; `MISSING` for none."""
+def waits_of_ops(index: ProfileIndex) -> tuple[IntArray, IntArray]:
+    """Return op, `MISSING` for none, and time in ns of each row of ``thread_waits``."""
     waits = index.profile.tables["thread_waits"]
-    return index.tree.open_op_at(waits["thread_id"], waits["start_ns"])
+    op = index.tree.open_op_at(waits["thread_id"], waits["start_ns"])
+    return op, np.maximum(waits["end_ns"] - waits["start_ns"], 0)
 
 
 def waits_of_function(
     index: ProfileIndex, stack: int, start_ns: IntArray, end_ns: IntArray
-) -> IntArray:
+) -> tuple[IntArray, IntArray]:
     """Return the rows of ``thread_waits`` in which a function of the user waited, by samples.
 
-    `stack` is a row of ``stacks``, a frame of the function; only samples in the intervals count.
+    The second array has the sampled time in each of them, ns. `stack` is a row of ``stacks``, a
+    frame of the function; only samples in the intervals count.
     """
     waits, samples = (index.profile.tables[name] for name in ("thread_waits", "host_samples"))
     lines, rows = index.cached(StackLines), samples_within(index, start_ns, end_ns)
     own = lines.own[samples["stack_id"][rows]]
     is_function = (own >= 0) & (lines.file.codes[own] == lines.file.codes[stack])
     is_function &= lines.function.codes[own] == lines.function.codes[stack]
-    rows, found = rows[is_function], []
+    rows = rows[is_function]
+    time = np.zeros(len(waits), np.int64)
     for thread in np.unique(samples["thread_id"][rows]).tolist():
         of_thread = np.flatnonzero(waits["thread_id"] == thread)
         of_thread = of_thread[np.argsort(waits["start_ns"][of_thread], kind="stable")]
-        times = samples["start_ns"][rows[samples["thread_id"][rows] == thread]]
-        at = np.searchsorted(waits["start_ns"][of_thread], times, side="right") - 1
-        row = of_thread[at[at >= 0]]
-        found.append(row[times[at >= 0] < waits["end_ns"][row]])
-    return np.unique(np.concatenate([np.empty(0, np.int64), *found]))
+        sampled = rows[samples["thread_id"][rows] == thread]
+        at = np.searchsorted(waits["start_ns"][of_thread], samples["start_ns"][sampled], "right")
+        sampled, row = sampled[at > 0], of_thread[at[at > 0] - 1]
+        inside = samples["start_ns"][sampled] < waits["end_ns"][row]
+        np.add.at(time, row[inside], samples["interval_ns"][sampled[inside]])
+    found = np.flatnonzero(time)
+    return found, time[found]
 
 
-def known_wait(index: ProfileIndex, waits: IntArray, total_ns: float) -> KnownWait | None:
+def known_wait(
+    index: ProfileIndex, waits: IntArray, time: IntArray, total_ns: float
+) -> KnownWait | None:
     """Return the wait that at least half of the time of some code was, or None.
 
     Parameters
     ----------
     index
         Index of the profile.
-    waits
-        int64 array: rows of ``thread_waits``, those of the code.
+    waits, time
+        int64 arrays: rows of ``thread_waits``, those of the code, and its time in each, ns.
     total_ns
         Time that the code took, the sum over its threads.
     """
     table = index.profile.tables["thread_waits"].take(waits)
-    time = np.maximum(table["end_ns"] - table["start_ns"], 0)
     if not len(table) or 2 * int(time.sum()) < total_ns:
         return None
     names = table.names("function")

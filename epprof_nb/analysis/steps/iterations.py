@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
 from epprof_nb.analysis.steps.launch_loops import launch_loop
 from epprof_nb.analysis.steps.optimizer_steps import steps
+from epprof_nb.analysis.steps.turns import are_in_turns
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
@@ -40,10 +41,10 @@ class Iterations(NamedTuple):
 def iterations(index: ProfileIndex, least: int = MIN_ITERATIONS) -> Iterations:
     """Return the repeats of a profile, else its steps, else the iterations of its longest loop.
 
-    Steps are the steps of an optimizer, as in the headline. A loop is a statement in which another
-    statement ran `least` times or more. An iteration begins with the first statement of its body,
-    and ends where the next one begins. In a function without statements, the lines of launches
-    show the loop.
+    Steps are the steps of an optimizer, as in the headline. A loop is a statement in whose turns
+    another one ran `least` times or more; recursive calls and resumed generators are no turns. An
+    iteration begins with the first statement of its body, and ends where the next one begins. In a
+    function without statements, the lines of launches show the loop.
     """
     start, end = repeat_bounds(index.profile.info)
     names = repeat_names(index.profile.info)
@@ -69,9 +70,10 @@ def _longest_loop(index: ProfileIndex, least: int) -> Iterations:
         return Iterations(none, none, none, "iteration", MISSING)
     names = ops.names("name").codes
     outer = np.append(index.statement, MISSING)[tree.parent[statements]]
+    inner, outer = statements[outer != MISSING], outer[outer != MISSING]
     # A statement in itself is a recursive call, not the body of a loop.
-    is_inner = (outer != MISSING) & (names[outer] != names[statements])
-    inner, outer = statements[is_inner], outer[is_inner]
+    in_turns = (names[outer] != names[inner]) & are_in_turns(index, inner, outer)
+    inner, outer = inner[in_turns], outer[in_turns]
     if not len(inner):
         return Iterations(none, none, none, "iteration", MISSING)
     # The first statement of a body is the first line in its loop that ran.

@@ -26,6 +26,7 @@ from epprof_nb.analysis.findings.host_waits import (
 from epprof_nb.analysis.findings.known_waits import known_wait, waits_of_ops
 from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
+from epprof_nb.analysis.steps.turns import are_in_turns
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.schema import SLEEP
@@ -57,11 +58,12 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     if not is_line.any():
         return
     places, wall_ns = index.cached(Places), wall_of(index.profile)
-    place, wait_op = places.of_op[:-1], waits_of_ops(index)
+    place, (wait_op, wait_ns) = places.of_op[:-1], waits_of_ops(index)
     host_ns = self_host_ns(ops, tree.parent)
     # A line that waits for a thread takes its time only if no line of the thread does.
     for waits in (_waits_for_threads(index), _waits_for_threads(index, of_cell=False)):
-        own_ns = np.where(is_line, host_ns - _waited_ns(index, wait_op, waits), 0)
+        waited_ns = sum_by_group(wait_op[waits], wait_ns[waits], len(tree))[:-1]
+        own_ns = np.where(is_line, host_ns - waited_ns, 0)
         by_place = sum_by_group(place, own_ns, places.count)[:-1]
         top = int(by_place.argmax())
         total = int(by_place[top])
@@ -83,7 +85,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         return  # it says more than the line that calls the function
     each = f", {duration(total / count)} each" if many else ""
     waits = np.flatnonzero(np.isin(wait_op, rows))
-    known = known_wait(index, waits, int(host_ns[rows].sum()))
+    known = known_wait(index, waits, wait_ns[waits], int(host_ns[rows].sum()))
     many &= known is None
     waited = known is None and not many and mostly_waited(index, total)
     threads = len(np.unique(ops["thread_id"][rows]))
@@ -124,14 +126,6 @@ def _waits_for_threads(index: ProfileIndex, *, of_cell: bool = True) -> IntArray
     return np.flatnonzero(chosen)
 
 
-def _waited_ns(index: ProfileIndex, wait_op: IntArray, waits: IntArray) -> IntArray:
-    """Return how long each op waited in some waits, ns."""
-    table = index.profile.tables["thread_waits"]
-    time = np.maximum(table["end_ns"][waits] - table["start_ns"][waits], 0)
-    waited: IntArray = sum_by_group(wait_op[waits], time, len(index.tree))[:-1]
-    return waited
-
-
 def _is_imported(index: ProfileIndex) -> BoolArray:
     """Return which ops are import statements or in one: these have another finding."""
     is_import = np.zeros(len(index.tree), np.bool_)
@@ -148,15 +142,14 @@ def _executions(index: ProfileIndex, rows: IntArray) -> int:
 
 
 def _rounds(index: ProfileIndex, loop: IntArray) -> int:
-    """Return how often the body of some executions of a statement ran; 0 for no loop.
-
-    A statement in itself is a recursive call.
-    """
+    """Return how often the body of some executions of a statement ran; 0 for no loop."""
     ops = index.profile.tables["ops"]
     in_loop = np.zeros(len(ops) + 1, np.bool_)
     in_loop[loop] = True
-    names = np.append(ops.names("name").codes, MISSING)
-    is_inner = in_loop[index.tree.parent] & (ops["line"] != MISSING)
-    inner = np.flatnonzero(is_inner & (names[index.tree.parent] != names[:-1]))
+    names, parent = ops.names("name").codes, index.tree.parent
+    inner = np.flatnonzero(in_loop[parent] & (ops["line"] != MISSING))
+    # A statement in itself is a recursive call.
+    inner = inner[names[parent[inner]] != names[inner]]
+    inner = inner[are_in_turns(index, inner, parent[inner])]
     place = index.cached(Places).of_op[inner]
     return int(sum_by_group(place, ops["count"][inner], index.cached(Places).count).max())

@@ -78,8 +78,7 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
     if max(high - share, share - low) > _PRECISE:
         shown = f"about {shown} ({100 * low:.0f} to {percent(high)})"
     place = _place(index, stack, start, end)
-    waits = waits_of_function(index, stack, start, end)
-    known = known_wait(index, waits, share * wall_ns)
+    known = known_wait(index, *waits_of_function(index, stack, start, end), share * wall_ns)
     waited = known is None and mostly_waited(index, int(share * wall_ns))
     remedy = wait_remedy(index) if waited else _REMEDY
     yield Finding(

@@ -1,0 +1,93 @@
+"""Turns of loops among the statements inside of others: which are none, but calls."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.base.source_text import syntax_tree
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def are_in_turns(index: ProfileIndex, inner: IntArray, outer: IntArray) -> BoolArray:
+    """Return which statements run in a turn of a loop of the statement around them.
+
+    Statements in the body of a ``for`` or ``while`` do; those of a generator that it resumes do
+    not. Another statement has a loop in an expression or in a library, which calls a function in
+    each turn: but a recursive statement calls itself, and generators and coroutines are resumed.
+    Turns of a loop in a turn of its own differ in how deep they recur, so only the outermost count.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    inner, outer
+        int64 arrays of one length: rows of statements, and those of the statements around them.
+    """
+    ops = index.profile.tables["ops"]
+    cells, names = ops.names("cell"), ops.names("name").codes
+    is_line = ops["line"] != MISSING
+    place, first = group_codes(cells.codes, ops["line"], names)
+    outermost = index.tree.is_outermost(np.where(is_line, place, MISSING))
+    is_recursive = np.zeros(len(first), np.bool_)
+    is_recursive[place[is_line & ~outermost]] = True
+    texts = [index.profile.sources.get(cell, "") for cell in cells.categories] + [""]
+    pairs, first_pair = group_codes(place[inner], place[outer])
+    found = np.zeros(len(first_pair), np.bool_)
+    for number, row in enumerate(first_pair.tolist()):
+        within, around = int(inner[row]), int(outer[row])
+        line, at = int(ops["line"][within]), int(ops["line"][around])
+        body = _bodies(texts[cells.codes[around]]).get(at)
+        if body is None:
+            resumed = line in _resumed_lines(texts[cells.codes[within]])
+            found[number] = not is_recursive[place[around]] and not resumed
+        else:
+            found[number] = cells.codes[within] == cells.codes[around] and line in body
+    in_turns: BoolArray = found[pairs] & outermost[outer]
+    return in_turns
+
+
+@lru_cache(maxsize=64)
+def _bodies(text: str) -> dict[int, range]:
+    """Return the lines of the bodies of the loops of a source, by the line of their headers."""
+    tree = syntax_tree(text)
+    return {
+        node.lineno: range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, _LOOPS)
+    }
+
+
+@lru_cache(maxsize=64)
+def _resumed_lines(text: str) -> frozenset[int]:
+    """Return the lines of the generators and coroutines of a source."""
+    tree = syntax_tree(text)
+    return frozenset(
+        line
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.AsyncFunctionDef)
+        or (isinstance(node, ast.FunctionDef) and _yields(node))
+        for line in range(node.lineno, (node.end_lineno or 0) + 1)
+    )
+
+
+def _yields(function: ast.FunctionDef) -> bool:
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, (*_SCOPES, ast.ClassDef)):
+            todo += ast.iter_child_nodes(node)
+    return False
