@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.added_time.estimated_time import estimated_time
+from epprof_nb.analysis.added_time.estimated_time import MAX_PART, estimated_time
+from epprof_nb.analysis.base.op_totals import self_host_ns
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -75,6 +76,24 @@ def added_time(index: ProfileIndex) -> AddedTime | None:
         return AddedTime(stated["total"], wall_ns, not stated.get("estimated", False))
     found = None if stated else index.cached(estimated_time)
     return None if found is None else AddedTime(found.total_ns, wall_ns, is_measured=False)
+
+
+def added_to_ops(index: ProfileIndex) -> IntArray:
+    """Return what profiling added to the host time of each op without those below it, ns, int64.
+
+    It is estimated by op; if runs without the profiler have shown it, each op has its share of it.
+    0 if it is not known.
+    """
+    ops, added = index.profile.tables["ops"], index.cached(added_time)
+    own = np.maximum(self_host_ns(ops, index.tree.parent), 0)
+    found = None if added is None or added.is_measured else index.cached(estimated_time)
+    if added is None:
+        costs = np.zeros(len(ops))
+    elif found is None:
+        costs = own * (added.total_ns / max(added.wall_ns, 1))
+    else:
+        costs = np.minimum(found.of_op, MAX_PART * own)
+    return np.rint(costs).astype(np.int64)
 
 
 def reason_without_added_time(info: dict[str, Any]) -> str:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _MAX_EVENTS = 200_000
 """Maximum number of ops and API calls: the critical path of more takes long."""
-_MAX_PART = 0.95
+MAX_PART = 0.95
 """Maximum part of the wall time: a larger estimate would leave the code itself no time."""
 _STEPS = 200
 """Number of different factors of host time: the critical path takes at most 255."""
@@ -69,11 +69,12 @@ _NODE_NS = 250
 class EstimatedTime(NamedTuple):
     """Estimate of what profiling added, ns.
 
-    ``parts`` is what recording took by `NAMES`, also where nobody waited for it.
+    ``parts`` is what recording took by `NAMES`, ``of_op`` by op, also where nobody waited for it.
     """
 
     total_ns: int
     parts: dict[str, int]
+    of_op: Costs
 
 
 def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
@@ -99,9 +100,9 @@ def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
         of_cell = ops["thread_id"] == index.profile.info.get("thread_id", MISSING)
         of_others = costs[STATEMENTS].sum(where=~of_cell)  # one thread at a time runs Python
         added_ns = round(float(of_op.sum(where=of_cell) + of_others * _awake_part(index)))
-    added_ns = min(added_ns, round(_MAX_PART * index.profile.wall_ns))
+    added_ns = min(added_ns, round(MAX_PART * index.profile.wall_ns))
     parts = {NAMES[kind]: round(float(values.sum())) for kind, values in costs.items()}
-    return EstimatedTime(added_ns, {name: ns for name, ns in parts.items() if ns})
+    return EstimatedTime(added_ns, {name: ns for name, ns in parts.items() if ns}, of_op)
 
 
 def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:

@@ -159,6 +159,24 @@ def begins_function(text: str, line: int) -> bool:
     )
 
 
+def function_lines(text: str, line: int) -> range:
+    r"""Return the lines of the innermost function around a line; none outside of functions.
+
+    Examples
+    --------
+    >>> source = "def f(x):\n    y = 2 * x\n    return y\nf(1)\n"
+    >>> function_lines(source, 2), function_lines(source, 4)
+    (range(1, 4), range(0, 0))
+    """
+    tree = syntax_tree(text)
+    found = [
+        range(node.lineno, (node.end_lineno or 0) + 1)
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, _FUNCTIONS)
+    ]
+    return min((lines for lines in found if line in lines), key=len, default=range(0))
+
+
 def awaits(text: str, line: int) -> bool:
     r"""Return whether the statement at a line suspends its coroutine until something is ready.
 

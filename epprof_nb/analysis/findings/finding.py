@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from epprof_nb.analysis.added_time.added_time import LEAST_STATED_SHARE
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines, short_function
 from epprof_nb.analysis.base.tasks_of_ops import task_rows
@@ -63,6 +64,8 @@ class Finding:
         Sentences on further remedies for the same time, each with its gain; empty for none.
     table
         Table of the evidence.
+    is_unprofiled
+        Whether the text and the gain leave out what profiling added.
     rows
         Function that returns the row numbers of the evidence, int64, ascending; None for all rows
         that overlap the time range.
@@ -84,6 +87,7 @@ class Finding:
     at: tuple[str, int] | None = None
     other_remedy: str = ""
     table: EvidenceTable = "activities"
+    is_unprofiled: bool = False
     rows: Callable[[], IntArray] | None = field(default=None, compare=False, repr=False)
     spans: Callable[[], tuple[IntArray, IntArray]] | None = field(
         default=None, compare=False, repr=False
@@ -253,6 +257,21 @@ def op_id_of(index: ProfileIndex, op: int) -> int:
 def capitalised(text: str) -> str:
     """Return a text whose first letter is a capital."""
     return text[:1].upper() + text[1:]
+
+
+def without_added(recorded_ns: float, added_ns: float) -> str:
+    """Return what follows a time without what profiling added to it; empty if that is little.
+
+    Examples
+    --------
+    >>> without_added(440_000_000, 212_000_000)
+    ', without 212 ms that profiling added'
+    >>> without_added(440_000_000, 2_000_000)
+    ''
+    """
+    if added_ns < LEAST_STATED_SHARE * recorded_ns or added_ns <= 0:
+        return ""
+    return f", without {duration(added_ns)} that profiling added"
 
 
 def time_taken(total_ns: int, wall_ns: int, threads: int, detail: str) -> str:

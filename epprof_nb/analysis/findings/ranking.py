@@ -31,12 +31,14 @@ from epprof_nb.analysis.findings.rules.registry import (
 from epprof_nb.analysis.findings.shared_idle_time import with_causes, with_references
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.util.format import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
+    from epprof_nb.analysis.added_time.added_time import AddedTime
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.base.processes import ProcessPart
     from epprof_nb.analysis.findings.finding import Finding
@@ -52,6 +54,8 @@ SHOWN_BELOW_CELL = 2
 """Number of findings below a profiled cell; `Profile.insights` has all."""
 _ONLY_IMPORTS = 0.8
 """Minimum share of the wall time for imports to come before what the rest could save."""
+_NOTABLE_PART = 0.1
+"""Minimum part of the wall time that profiling added for findings to say so."""
 WITHOUT_GAIN = frozenset({"hot line", "hot op"})
 """Kinds whose gain is not known: less of this work, or none, would have to do."""
 
@@ -100,7 +104,7 @@ def _of_one(index: ProfileIndex) -> list[Finding]:
     found = [f for f in found if f.gain_ns >= least or f.kind in WITHOUT_GAIN]
     added = index.cached(added_time)
     if added is not None and wall_ns:
-        found = [_without_profiler(f, 1 - added.total_ns / wall_ns) for f in found]
+        found = [_without_profiler(f, added, wall_ns) for f in found]
     shown = with_causes(found)
     shown.sort(key=lambda f: (_level(f, wall_ns), -f.gain_ns, -f.low_ns))
     of_memory = [finding for function in OF_MEMORY for finding in function(index)]
@@ -136,15 +140,25 @@ def _rows_of_whole(finding: Finding, own: ProfileData, first: int) -> IntArray:
     return rows
 
 
-def _without_profiler(finding: Finding, part: float) -> Finding:
+def _without_profiler(finding: Finding, added: AddedTime, wall_ns: int) -> Finding:
     """Return a finding with the gain of the code without the profiler.
 
-    What profiling added is spread over the critical path, from which gains are computed.
+    What profiling added is spread over the critical path, from which gains are computed. If it is
+    much, the sentence says that its times include it.
     """
+    if finding.is_unprofiled:
+        return finding
+    part = 1 - added.total_ns / wall_ns
     low, gain, high = (
         round(value * part) for value in (finding.low_ns, finding.gain_ns, finding.high_ns)
     )
-    return replace(finding, gain_ns=gain, gain_low_ns=low, gain_high_ns=high)
+    text = finding.text
+    if gain and added.total_ns >= _NOTABLE_PART * wall_ns:
+        text += (
+            f" Profiling added {'' if added.is_measured else 'an estimated '}"
+            f"{duration(added.total_ns)} to the wall time, which the gain leaves out."
+        )
+    return replace(finding, text=text, gain_ns=gain, gain_low_ns=low, gain_high_ns=high)
 
 
 def counts_in_job(finding: Finding) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_COMPOUND = (*_LOOPS, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -49,23 +50,32 @@ def are_in_turns(index: ProfileIndex, inner: IntArray, outer: IntArray) -> BoolA
         within, around = int(inner[row]), int(outer[row])
         line, at = int(ops["line"][within]), int(ops["line"][around])
         body = _bodies(texts[cells.codes[around]]).get(at)
-        if body is None:
-            resumed = line in _resumed_lines(texts[cells.codes[within]])
-            found[number] = not is_recursive[place[around]] and not resumed
-        else:
-            found[number] = cells.codes[within] == cells.codes[around] and line in body
+        is_same_cell = cells.codes[within] == cells.codes[around]
+        if body is not None and (body.is_loop or (is_same_cell and line in body.lines)):
+            found[number] = body.is_loop and is_same_cell and line in body.lines
+        elif line not in _resumed_lines(texts[cells.codes[within]]):
+            found[number] = not is_recursive[place[around]]
     in_turns: BoolArray = found[pairs] & outermost[outer]
     return in_turns
 
 
+class _Body(NamedTuple):
+    """Lines of the statements in a compound statement."""
+
+    lines: range
+    is_loop: bool
+
+
 @lru_cache(maxsize=64)
-def _bodies(text: str) -> dict[int, range]:
-    """Return the lines of the bodies of the loops of a source, by the line of their headers."""
+def _bodies(text: str) -> dict[int, _Body]:
+    """Return the bodies of the compound statements of a source, by the line of their headers."""
     tree = syntax_tree(text)
     return {
-        node.lineno: range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)
+        node.lineno: _Body(
+            range(node.body[0].lineno, (node.end_lineno or 0) + 1), isinstance(node, _LOOPS)
+        )
         for node in (ast.walk(tree) if tree else ())
-        if isinstance(node, _LOOPS)
+        if isinstance(node, _COMPOUND)
     }
 
 

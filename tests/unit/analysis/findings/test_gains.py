@@ -4,7 +4,7 @@ import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.ranking import findings
-from tests.helpers.planted import info, of_kind
+from tests.helpers.planted import info, of_kind, repeats
 from tests.helpers.simulated.gpu import MS, US, SimulatedGpu
 from tests.helpers.tiny import call, kernel, line, profile
 from tests.helpers.training import framework
@@ -278,3 +278,18 @@ def test_a_loop_of_a_function_that_waits_for_data_is_named():
     assert "while line 2 of `train` (In[1]: `for b in loader:`) waited for 9 batches" in found.text
     row = prof.insights().set_index("kind").loc["data loader"]
     assert (row["cell"], row["line"]) == ("In[1]", 2)
+
+
+@pytest.mark.parametrize(("added_ns", "told"), [
+    ({"total": 20 * MS, "error": MS}, " Profiling added 20.0 ms to the wall time, which the gain"),
+    ({"total": 20 * MS, "estimated": True}, " Profiling added an estimated 20.0 ms to the wall"),
+    ({"total": 4 * MS, "error": MS}, None),
+])  # fmt: skip
+def test_times_that_include_what_profiling_added_say_so(added_ns, told):
+    walls = [30 * MS, *[10 * MS] * 7]
+    (found,) = of_kind(repeats(walls, added_ns=added_ns), "warm-up")
+    assert found.gain_ns == round(20 * MS * (1 - added_ns["total"] / (100 * MS)))
+    if told:
+        assert told in found.text
+    else:
+        assert "Profiling" not in found.text

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.added_time.added_time import added_time, added_to_ops
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.places import Places
@@ -17,6 +18,7 @@ from epprof_nb.analysis.findings.finding import (
     op_id_of,
     place_name,
     time_taken,
+    without_added,
 )
 from epprof_nb.analysis.findings.host_waits import (
     WAITS,
@@ -57,13 +59,15 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     is_line &= ~_is_imported(index)
     if not is_line.any():
         return
+    added, added_ns = index.cached(added_time), index.cached(added_to_ops)
     places, wall_ns = index.cached(Places), wall_of(index.profile)
+    wall_ns -= added.total_ns if added else 0
     place, (wait_op, wait_ns) = places.of_op[:-1], waits_of_ops(index)
     host_ns = self_host_ns(ops, tree.parent)
     # A line that waits for a thread takes its time only if no line of the thread does.
     for waits in (_waits_for_threads(index), _waits_for_threads(index, of_cell=False)):
         waited_ns = sum_by_group(wait_op[waits], wait_ns[waits], len(tree))[:-1]
-        own_ns = np.where(is_line, host_ns - waited_ns, 0)
+        own_ns = np.where(is_line, host_ns - waited_ns - added_ns, 0)
         by_place = sum_by_group(place, own_ns, places.count)[:-1]
         top = int(by_place.argmax())
         total = int(by_place[top])
@@ -73,12 +77,16 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     # The only line needs no mention.
     if total < HOT_SHARE * wall_ns or len(np.unique(place[is_line])) < 2:
         return
+    more_ns = int(added_ns[rows].sum())
     longest = int(rows[int(own_ns[rows].argmax())])
     count, word = _executions(index, rows), "execution"
     rounds = _rounds(index, rows)
     if rounds >= MANY:  # the lines of the loop have the same remedy
         count, word = rounds, "round"
-        total = int(ops["duration_ns"][_outermost(index, rows)].sum())
+        outermost, in_rows = _outermost(index, rows), np.zeros(len(ops), np.bool_)
+        in_rows[outermost] = True
+        more_ns = int(added_ns[index.tree.nearest_ancestor(in_rows) != MISSING].sum())
+        total = int(ops["duration_ns"][outermost].sum()) - more_ns
     is_recursive = len(_outermost(index, rows)) < len(rows) and not rounds
     many = not is_recursive and count >= MANY and total < SHORT_NS * count
     if not many and any(hot_function(index)):
@@ -87,9 +95,12 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     waits = np.flatnonzero(np.isin(wait_op, rows))
     known = known_wait(index, waits, wait_ns[waits], int(host_ns[rows].sum()))
     many &= known is None
-    waited = known is None and not many and mostly_waited(index, total)
+    waited = known is None and not many and mostly_waited(index, total + more_ns)
     threads = len(np.unique(ops["thread_id"][rows]))
-    took = time_taken(total, wall_ns, threads, f" in {plural(count, word)}{each}")
+    if threads == 1:  # which executions it was added to is not known if some have no row
+        more_ns, total = more_ns + max(total - wall_ns, 0), min(total, wall_ns)
+    detail = f" in {plural(count, word)}{each}{without_added(total + more_ns, more_ns)}"
+    took = time_taken(total, wall_ns, threads, detail)
     remedy = _VALUE_BY_VALUE if many else wait_remedy(index) if waited else _REMEDY
     remedy = known.remedy if known else remedy
     how = known.text if known else WAITS if waited else ""
@@ -102,6 +113,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         remedy=remedy,
         op_id=op_id_of(index, longest),
         table="ops",
+        is_unprofiled=True,
         rows=partial(np.copy, rows),
     )
 

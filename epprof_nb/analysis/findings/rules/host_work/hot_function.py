@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.added_time.added_time import added_time, added_to_ops
+from epprof_nb.analysis.base.between_lines import function_lines
 from epprof_nb.analysis.base.busiest_line import busiest_line
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines, enclosing_function, short_function
 from epprof_nb.analysis.base.wall_time import wall_of
-from epprof_nb.analysis.findings.finding import Finding, capitalised, code, launcher_name
+from epprof_nb.analysis.findings.finding import (
+    Finding,
+    capitalised,
+    code,
+    launcher_name,
+    without_added,
+)
 from epprof_nb.analysis.findings.frame_name import frame_name
 from epprof_nb.analysis.findings.host_waits import (
     WAITS,
@@ -73,19 +81,29 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
     least = part * _interval(of_samples, count, _ERRORS)[0]
     if count < _MIN_SAMPLES or share < HOT_SHARE or least < _LEAST_SHARE:
         return
-    low, high = (part * bound for bound in _interval(of_samples, count, _ERRORS_OF_RANGE))
-    shown = percent(share)
-    if max(high - share, share - low) > _PRECISE:
-        shown = f"about {shown} ({100 * low:.0f} to {percent(high)})"
+    bounds = [part * bound for bound in _interval(of_samples, count, _ERRORS_OF_RANGE)]
     place = _place(index, stack, start, end)
+    added = index.cached(added_time)
+    more_ns = min(_added_ns(index, stack, share), share * wall_ns)
+    unprofiled_ns = wall_ns - (added.total_ns if added else 0)
+    ns, low_ns, high_ns = (
+        min(max(one * wall_ns - more_ns, 0), unprofiled_ns) for one in (share, *bounds)
+    )
+    if ns < HOT_SHARE * unprofiled_ns:
+        return
+    shown = percent(ns / unprofiled_ns)
+    if max(high_ns - ns, ns - low_ns) > _PRECISE * unprofiled_ns:
+        low, high = low_ns / unprofiled_ns, high_ns / unprofiled_ns
+        shown = f"about {shown} ({100 * low:.0f} to {percent(high)})"
     known = known_wait(index, *waits_of_function(index, stack, start, end), share * wall_ns)
     waited = known is None and mostly_waited(index, int(share * wall_ns))
     remedy = wait_remedy(index) if waited else _REMEDY
     yield Finding(
         f"{capitalised(place.name)} took {shown} of the host's time "
-        f"({duration(share * wall_ns)}, in {plural(int(found.samples[top]), 'sample')})"
+        f"({duration(ns)}, in {plural(int(found.samples[top]), 'sample')}"
+        f"{without_added(share * wall_ns, more_ns)})"
         f"{place.detail}{known.text if known else WAITS if waited else ''}.",
-        int(share * wall_ns),
+        int(ns),
         0,
         wall_ns,
         kind="hot function",
@@ -93,6 +111,7 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
         stack_id=stack,
         at=place.at,
         table="ops",
+        is_unprofiled=True,
     )
 
 
@@ -105,6 +124,25 @@ class _Place(NamedTuple):
     name: str
     detail: str
     at: tuple[str, int] | None
+
+
+def _added_ns(index: ProfileIndex, stack: int, share: float) -> float:
+    """Return what profiling added to a function: to its statements, or its share of the time."""
+    added, lines, ops = (
+        index.cached(added_time),
+        index.cached(StackLines),
+        index.profile.tables["ops"],
+    )
+    if added is None:
+        return 0.0
+    file, _ = _file_and_function(lines, stack)
+    inside = function_lines(index.profile.sources.get(file, ""), int(lines.line[stack]))
+    is_own = ops.names("cell").equals(file) & np.isin(ops["line"], inside)
+    if not is_own.any():
+        return share * added.total_ns
+    is_own = np.append(is_own, False)[index.statement]
+    is_own &= np.isin(ops["thread_id"], index.cached(main_threads))
+    return float(index.cached(added_to_ops).sum(where=is_own))
 
 
 def _place(index: ProfileIndex, stack: int, start: IntArray, end: IntArray) -> _Place:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from epprof_nb.analysis.added_time import estimated_time
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.data.profiles_without_gpu import OF_JOB
@@ -33,6 +34,32 @@ def test_the_line_with_most_host_time_is_named():
     assert (found.gain_ns, found.low_ns) == (150 * MS, 0)
     prof = on_the_host(30 * MS, 10 * MS)
     assert set(prof.evidence(1)["line"]) == {3}
+
+
+def test_a_line_is_without_its_share_of_what_profiling_added():
+    prof = on_the_host(30 * MS, 10 * MS, added_ns={"total": 40 * MS, "error": MS})
+    (found,) = of_kind(prof, "hot line")
+    assert found.text.endswith(
+        "accounts for 75 % of the wall time (120 ms in 5 executions, without 30.0 ms that "
+        "profiling added)."
+    )
+    assert found.gain_ns == 120 * MS
+
+
+def test_a_line_is_without_what_recording_it_took(monkeypatch):
+    """Each of 11 statements took 5 ms; a loop takes those inside of it longer, too."""
+    monkeypatch.setattr(estimated_time, "_COLD_NS", {0: 0})
+    costs = {"thread_id": 1, "recording_costs": {"statements": 55 * MS}}
+    (found,) = of_kind(on_the_host(30 * MS, 10 * MS, **costs), "hot line")
+    assert "86 % of the wall time (125 ms in 5 executions, without 25.0 ms that" in found.text
+    ops = [line(1, 2, 0, 90 * MS, name="for"), line(2, 2, 0, 80 * MS, 1, name="y", count=2_000)]
+    costs["recording_costs"] = {"statements": 20 * MS}
+    source = {"In[1]": "import torch\nfor item in items: y = decode(item)\nz = store(y)\n"}
+    prof = profile(
+        [*ops, line(3, 3, 90 * MS, 99 * MS)], info=info(100 * MS, **costs), sources=source
+    )
+    (found,) = of_kind(prof, "hot line")
+    assert "88 % of the wall time (70.0 ms in 2,000 rounds, 35.0 µs each, without" in found.text
 
 
 def test_statements_in_one_line_are_counted_once():

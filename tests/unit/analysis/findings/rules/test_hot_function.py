@@ -2,6 +2,7 @@
 
 import pytest
 
+from epprof_nb.analysis.added_time import estimated_time
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.findings.finding import launcher_name
 from epprof_nb.data.schema import HOST_SAMPLES
@@ -50,6 +51,26 @@ def test_the_function_with_most_samples_is_named():
     assert (found.low_ns, found.high_ns) == (0, 60 * MS)  # at most
     prof = sampled({"parse": 60, "store": 40})
     assert prof.insights().iloc[0][["cell", "line"]].tolist() == ["In[1]", 5]
+
+
+def test_the_time_is_without_its_share_of_what_profiling_added():
+    prof = sampled({"parse": 60, "store": 40})
+    prof.info["added_ns"] = {"total": 20 * MS, "error": MS}
+    (found,) = of_kind(prof, "hot function")
+    assert "60 % (48 to 71 %) of the host's time (48.0 ms, in 60 samples, without" in found.text
+    assert ", without 12.0 ms that profiling added)" in found.text
+    assert found.gain_ns == 48 * MS
+
+
+def test_the_time_is_without_what_recording_its_statements_took(monkeypatch):
+    """Line 5 of `parse` ran 19 times, and another line once: each cost 1 ms."""
+    monkeypatch.setattr(estimated_time, "_COLD_NS", {0: 0})
+    prof = sampled({"parse": 60, "store": 40}, ops=[line(2, 5, 0, 60 * MS, 1, count=19)])
+    prof.sources["In[1]"] += "    return text.split()\n"
+    prof.info |= {"thread_id": 1, "recording_costs": {"statements": 20 * MS}}
+    (found,) = of_kind(prof, "hot function")
+    assert "about 51 % (39 to 63 %) of the host's time (41.0 ms, in 60 samples" in found.text
+    assert ", without 19.0 ms that profiling added)" in found.text
 
 
 @pytest.mark.parametrize("counts", [
