@@ -1,11 +1,14 @@
 """Hand-made profiles with a planted cause, and the findings of one kind."""
 
+import gc
 from itertools import pairwise
+from types import FunctionType, ModuleType
 
 import numpy as np
 
-from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.findings.ranking import findings
+from epprof_nb.data.profile_data import ProfileData
 from tests.helpers.tiny import call, kernel, line, profile
 
 MS, US = 1_000_000, 1_000
@@ -17,7 +20,24 @@ def info(wall, **more):
 
 
 def of_kind(prof, kind):
-    return [f for f in findings(ProfileIndex(prof), limit=None) if f.kind == kind]
+    found = [f for f in findings(index_of(prof), limit=None) if f.kind == kind]
+    assert not [f for f in found if refers_to_index(f)], "a cycle: the index keeps its findings"
+    return found
+
+
+def refers_to_index(finding):
+    """Return whether the functions of a finding refer to an index, which they would keep alive."""
+    todo, seen = [finding.rows, finding.spans], set()
+    while todo:
+        one = todo.pop()
+        if isinstance(one, ProfileIndex):
+            return True
+        if id(one) in seen or isinstance(one, (ModuleType, type, np.ndarray, ProfileData)):
+            continue
+        seen.add(id(one))
+        is_function = isinstance(one, FunctionType)
+        todo += (one.__closure__ or ()) if is_function else gc.get_referents(one)
+    return False
 
 
 def short_kernels(pitch=20 * US, length=4 * US, count=400, **more):

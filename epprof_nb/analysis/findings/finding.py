@@ -6,7 +6,8 @@ Each rule has functions that return findings; `epprof_nb.analysis.findings.ranki
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+from weakref import ref
 
 import numpy as np
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
 EvidenceTable = Literal["activities", "ops", "api_calls", "memory_blocks", "memory_segments"]
 
 LATER_STEPS = "record later steps only (`epprof run --steps A:B`; `epprof_nb.step()` begins a step)"
@@ -123,6 +126,28 @@ class Finding:
             return self.rows()
         table = profile.tables[self.table]
         return np.flatnonzero((table["start_ns"] < self.end_ns) & (table["end_ns"] > self.start_ns))
+
+
+def computed_later(
+    index: ProfileIndex,
+    compute: Callable[Concatenate[ProfileIndex, _P], _T],
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> Callable[[], _T]:
+    """Return a function that computes ``compute(index, ...)`` as long as the index exists.
+
+    The index keeps its findings: with a reference from these to it, a cycle, only the garbage
+    collector would free the memory of both.
+    """
+    reference = ref(index)
+
+    def computed() -> _T:
+        found = reference()
+        if found is None:
+            raise ReferenceError("The profile of this finding is gone: keep the profile.")
+        return compute(found, *args, **kwargs)
+
+    return computed
 
 
 def _joined(*sentences: str) -> str:

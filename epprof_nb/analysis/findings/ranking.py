@@ -85,7 +85,7 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
         ]
         found = [f for f in found if is_much_of(f, wall_ns)]
         return sorted(found, key=lambda f: order_of(f, wall_ns))
-    alone = index.cached(only_process)
+    alone = only_process(index)  # cached, it would refer to its index
     if alone is None:
         return with_references(_of_one(index))
     own = alone.in_own_time
@@ -130,12 +130,24 @@ def _in_whole(finding: Finding, part: ProcessPart, own: ProfileIndex) -> Finding
         finding,
         start_ns=finding.start_ns + begin,
         end_ns=finding.end_ns + begin,
-        rows=partial(_rows_of_whole, finding, own.profile, part.first[finding.table]),
+        # Nothing else keeps an index that is only of the own time.
+        rows=partial(
+            _rows_of_whole,
+            finding,
+            own.profile,
+            part.first[finding.table],
+            None if own is part.index else own,
+        ),
         spans=None,
     )
 
 
-def _rows_of_whole(finding: Finding, own: ProfileData, first: int) -> IntArray:
+def _rows_of_whole(
+    finding: Finding,
+    own: ProfileData,
+    first: int,
+    kept: ProfileIndex | None,  # noqa: ARG001 - the finding refers to it weakly
+) -> IntArray:
     rows: IntArray = finding.evidence_rows(own) + first
     return rows
 

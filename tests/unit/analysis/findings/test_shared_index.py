@@ -9,6 +9,7 @@ import pytest
 
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.findings import ranking
+from epprof_nb.analysis.findings.finding import computed_later
 from epprof_nb.data.schema import OPS
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import line, nested, op, table
@@ -63,18 +64,22 @@ def test_a_changed_profile_has_a_new_index(ranked):
     assert prof.summary().startswith("5.00 µs wall")
 
 
-def test_the_index_is_freed_with_its_profile():
+@pytest.mark.parametrize("processes", [None, [{"name": "rank 0"}]])
+def test_the_index_is_freed_with_its_profile(processes):
     prof = synthetic_profile(activities=500)
-    prof.insights()
+    if processes:
+        prof.info["processes"] = processes
+    assert len(prof.insights())
+    assert len(prof.evidence(1))
     gone = weakref.ref(prof), weakref.ref(index_of(prof))
+    gc.collect()
     gc.disable()
     try:
         del prof
         assert gone[0]() is None
+        assert gone[1]() is None
     finally:
         gc.enable()
-    gc.collect()
-    assert gone[1]() is None
 
 
 @pytest.mark.parametrize("make", [lambda: np.arange(3), Lock])
@@ -84,3 +89,13 @@ def test_a_value_that_cannot_be_compared_or_copied_breaks_no_analysis(make):
     prof.info["mine"] = make()
     assert prof.by_op().equals(wanted)
     assert prof.by_op().equals(wanted)
+
+
+def test_a_finding_of_a_freed_profile_says_so():
+    prof = synthetic_profile(activities=500)
+    later = computed_later(index_of(prof), lambda index: len(index.tree))
+    assert later() == len(prof.ops)
+    del prof
+    gc.collect()
+    with pytest.raises(ReferenceError, match="keep the profile"):
+        later()

@@ -11,7 +11,14 @@ from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.breakdowns.line_totals import line_totals
-from epprof_nb.analysis.findings.finding import Finding, capitalised, code, launcher_name, line_name
+from epprof_nb.analysis.findings.finding import (
+    Finding,
+    capitalised,
+    code,
+    computed_later,
+    launcher_name,
+    line_name,
+)
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import percent
@@ -56,7 +63,7 @@ def hot_line(index: ProfileIndex) -> Iterator[Finding]:
         remedy=_REMEDY,
         op_id=MISSING if top.stacks else _longest(index, is_line),
         stack_id=stack,
-        rows=lambda: _launched_at(index, is_line, top.stacks),
+        rows=computed_later(index, _launched_at, is_line, top.stacks),
     )
 
 
@@ -99,7 +106,7 @@ def hot_op(index: ProfileIndex) -> Iterator[Finding]:
         kind="hot op",
         remedy=_REMEDY,
         op_id=_longest(index, has_name),
-        rows=lambda: _launched_under(index, has_name),
+        rows=computed_later(index, _launched_under, has_name),
     )
 
 

@@ -19,6 +19,7 @@ from epprof_nb.analysis.findings.finding import (
     MIN_GAIN_SHARE,
     Finding,
     capitalised,
+    computed_later,
     launcher_name,
     op_id_of,
     stack_of,
@@ -153,7 +154,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
         stack_id=stack,
         table="api_calls",
         rows=lambda: np.sort(rows),
-        spans=lambda: _idle_spans(index, idle_start, idle_end, there),
+        spans=computed_later(index, _idle_spans, idle_start, idle_end, there),
     )
 
 

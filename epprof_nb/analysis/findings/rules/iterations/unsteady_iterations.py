@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.findings.finding import (
     LATER_STEPS,
     Finding,
+    computed_later,
     is_cell,
     launcher_name,
     op_id_of,
@@ -152,7 +152,7 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
         excess - queued,
         kind="outliers",
         remedy=COLLECT_LESS if is_paused else look,
-        spans=partial(pauses, index) if is_paused else _idle_spans(index, found),
+        spans=computed_later(index, pauses) if is_paused else _idle_spans(index, found),
     )
 
 
@@ -220,7 +220,7 @@ def _idle_spans(
     index: ProfileIndex, found: ResultTable
 ) -> Callable[[], tuple[IntArray, IntArray]] | None:
     """Return a function that computes idle times, if these made the iterations slow, else None."""
-    return (lambda: _idle_in(index, found)) if _state(index, found) == "idle" else None
+    return computed_later(index, _idle_in, found) if _state(index, found) == "idle" else None
 
 
 def _idle_in(index: ProfileIndex, found: ResultTable) -> tuple[IntArray, IntArray]:
@@ -259,7 +259,7 @@ def _finding(
         op_id=op_id_of(index, loop.loop),
         stack_id=loop.stack,
         table=table,
-        rows=lambda: _started_in(index, table, slow),
+        rows=computed_later(index, _started_in, table, slow),
     )
 
 

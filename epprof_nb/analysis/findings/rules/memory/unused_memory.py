@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_memory import device_bytes, refused_calls
 from epprof_nb.analysis.base.wall_time import wall_of
-from epprof_nb.analysis.findings.finding import Finding
+from epprof_nb.analysis.findings.finding import Finding, computed_later
 from epprof_nb.analysis.memory.memory_peak import lifetimes
 from epprof_nb.analysis.memory.memory_pools import pool_table
 from epprof_nb.analysis.memory.memory_without_blocks import CONTEXT, UNNAMED
@@ -136,7 +136,7 @@ def unused_caches(index: ProfileIndex) -> Iterator[Finding]:
         + ("or let" if free else "Let")
         + " both allocate from one pool (RMM), or bound each pool.",
         table="memory_segments",
-        rows=lambda: _segments_of(index, most),
+        rows=computed_later(index, _segments_of, most),
     )
 
 

@@ -11,7 +11,13 @@ from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.base.work_classes import COMPUTE, class_intervals
 from epprof_nb.analysis.breakdowns.registry import breakdown
-from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE, Finding, code, op_id_of
+from epprof_nb.analysis.findings.finding import (
+    MIN_GAIN_SHARE,
+    Finding,
+    code,
+    computed_later,
+    op_id_of,
+)
 from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import (
     TYPE_CHARACTERS,
     executions,
@@ -79,8 +85,8 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
         remedy=remedy,
         op_id=op_id_of(index, longest_row(index, name, session)),
         table="ops",
-        rows=lambda: _executions(index, nodes),
-        spans=lambda: _host_times(index, nodes),
+        rows=computed_later(index, _executions, nodes),
+        spans=computed_later(index, _host_times, nodes),
     )
 
 

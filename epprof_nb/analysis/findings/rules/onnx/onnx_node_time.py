@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.breakdowns.registry import breakdown
-from epprof_nb.analysis.findings.finding import Finding, code
+from epprof_nb.analysis.findings.finding import Finding, code, computed_later
 from epprof_nb.analysis.onnx.unprofiled_times import sampled_runs
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import duration, percent, plural, shorten, size
@@ -144,7 +144,7 @@ def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
         kind="hot operator",
         remedy="Make these nodes faster, or run fewer of them: `by_node()` lists them.",
         table="ops",
-        rows=lambda: executions(index, [str(n) for n in nodes.values("name")], session),
+        rows=computed_later(index, executions, [str(n) for n in nodes.values("name")], session),
     )
 
 

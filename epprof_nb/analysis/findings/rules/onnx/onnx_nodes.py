@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.findings.finding import Finding, code
+from epprof_nb.analysis.findings.finding import Finding, code, computed_later
 from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import (
     NODE_SHARE,
     TYPE_CHARACTERS,
@@ -163,5 +163,5 @@ def _finding(
         kind=kind,
         remedy=remedy,
         table="ops",
-        rows=lambda: executions(index, names, session),
+        rows=computed_later(index, executions, names, session),
     )
