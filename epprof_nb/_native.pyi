@@ -445,6 +445,12 @@ def take_costs(begins: bool, /) -> list[tuple[int, int]]:
     `begins`: what follows is another recording.
     """
 
+def take_op_costs() -> list[tuple[int, int, int, int]]:
+    """Take what statements took by op and kind: both, the sum, ns, and its number of events.
+
+    The op is the one that was open after the event.
+    """
+
 # -- Python stacks
 def prepare_stacks(minor: int, /) -> str | None:
     """Prepare to read the frames of Python 3.`minor`; return the reason if that is impossible.

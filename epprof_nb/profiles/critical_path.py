@@ -110,6 +110,11 @@ class CriticalPath(ProfileData):
             {columns}
 
             ``saving_ns`` is the saving of the replay, in which other work keeps its durations.
+            What recording itself took of the program's threads is no saving: both replays, of the
+            program as it is and of the changed one, leave it out, as far as it is known
+            (``info["recording_costs"]``). The low and high saving contain its error, of a third,
+            and on a host that other processes use, whether they delayed the recording or the code.
+            ``wall_ns`` is the wall time of the profile, with the profiler, less the saving.
             Kernels of several streams share the device: at the same time, or in turns, if each
             fills it. Removing one can make others faster, or start earlier: the high saving counts
             all time in which they overlapped with it, or waited although they were launched and

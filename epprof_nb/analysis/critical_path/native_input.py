@@ -356,6 +356,12 @@ class CriticalPathInput:
         return _ordered_calls(*_with_joins(self._recorded_calls, waits))
 
     @property
+    def ops_on_path(self) -> BoolArray:
+        """Boolean array: ops whose time is on the path; that of others is in ops around them."""
+        listed: BoolArray = self._ops[2] != MISSING
+        return listed
+
+    @property
     def waiting_calls(self) -> BoolArray:
         """Boolean array: the API calls that wait for a device."""
         waiting: BoolArray = self._calls[5][: len(self.call_op)] != NO_WAIT

@@ -34,7 +34,7 @@ def what_if_table(
     index: ProfileIndex, changes: Mapping[str, float], on: Side, attribution: Attribution
 ) -> ResultTable:
     """Return the columns of `Profile.what_if`."""
-    replay = BoundedReplay(index, attribution)
+    replay = BoundedReplay(index, attribution, without_profiler=True)
     targets = [(replay.target(name, on), factor) for name, factor in changes.items()]
     if any(target.waits and factor not in (0, 1) for target, factor in targets):
         raise ValueError("waits can only be removed: their factor is 0")

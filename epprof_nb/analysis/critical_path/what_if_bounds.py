@@ -41,8 +41,10 @@ class Savings(NamedTuple):
 class BoundedReplay(Replay):
     """A replay that knows how far it can be wrong."""
 
-    def __init__(self, index: ProfileIndex, attribution: Attribution) -> None:
-        super().__init__(index, attribution)
+    def __init__(
+        self, index: ProfileIndex, attribution: Attribution, *, without_profiler: bool = False
+    ) -> None:
+        super().__init__(index, attribution, without_profiler=without_profiler)
         in_kernels = index.cached(kernel_ops)
         self._suspended = suspended_ops(index) | in_kernels
         self._interleaved = interleaved_ops(index) | in_kernels
@@ -76,11 +78,15 @@ class BoundedReplay(Replay):
             after, *_ = self.length(changes, contention=False, part=part)
             found.append(self.length_ns - after)
         found += suspended or ()
+        for costs in self._cost_bounds:
+            before, *_ = self.length([], contention=False, costs=costs)
+            after, *_ = self.length(changes, contention=False, costs=costs)
+            found.append(before - after)
         freed = self._freed_on_host(changes)
         if len(freed.start):
             shared, *_ = self.length(changes, contention=True, left_out=freed)
             found.append(self.length_ns - shared)
-        host = np.append(self._host_factors(changes)[self._of_ops], 1.0)
+        host = np.append(self._without_costs(self._host_factors(changes))[0], 1.0)
         in_turns = self._path.input.python_kernels.in_turns_ns(host, self._kernel_factors(changes))
         found.append(self.length_ns - max(alone, min(in_turns, self.length_ns)))
         is_known = self.is_known(changes)

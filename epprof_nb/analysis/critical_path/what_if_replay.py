@@ -20,11 +20,20 @@ from epprof_nb.analysis.critical_path.chain import (
     ops_below,
 )
 from epprof_nb.analysis.critical_path.changed_durations import NO_TIME, Changes, HostTime, Owners
+from epprof_nb.analysis.critical_path.holders import Holders
+from epprof_nb.analysis.critical_path.profiler_costs import (
+    grouped,
+    host_left,
+    nodes_left,
+    own_host_ns,
+    profiler_costs,
+)
 from epprof_nb.analysis.critical_path.unrecorded_runs import UnrecordedRuns
 from epprof_nb.analysis.critical_path.what_if_names import Names
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.cached import cached_property
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,6 +48,8 @@ if TYPE_CHECKING:
     Side = Literal["both", "host", "device"]
 
 _NONE = np.empty(0, np.int64)
+_MAX_FACTORS = 250
+"""Number of different factors of the host's time: the core takes 254, and some for what is gone."""
 
 
 class Target(NamedTuple):
@@ -59,9 +70,13 @@ class Replay:
         Index of the profile.
     attribution
         See `epprof_nb.Profile.by_op`.
+    without_profiler
+        Whether the time that recording took of the program's threads is left out, if it is known.
     """
 
-    def __init__(self, index: ProfileIndex, attribution: Attribution) -> None:
+    def __init__(
+        self, index: ProfileIndex, attribution: Attribution, *, without_profiler: bool = False
+    ) -> None:
         self._index = index
         self._path = path = index.cached(CriticalPath, attribution)
         self._lines = lines = index.cached(PathLines, attribution)
@@ -79,11 +94,23 @@ class Replay:
         sizes = np.cumsum([len(events.activity_op), len(events.call_op)])
         of_activities, of_calls, self._of_ops = np.split(owned, sizes)
         self._owners = Owners(of_activities, of_calls, self._pairs)
+        self._own_ns = own_host_ns(index, path.input.waiting_calls)
+        self._holders = Holders(index, path.input.ops_on_path)
+        self._costs: Factors | None = None
+        self._cost_bounds: tuple[float, ...] = ()
+        self._nodes_left = np.ones(len(self._duration))
+        if without_profiler and path.length_ns:
+            costs = index.cached(profiler_costs)
+            if not costs.reason:
+                self._costs, self._cost_bounds = costs.of_ops(), costs.bounds
+                self._nodes_left = nodes_left(index)
 
-    @property
+    @cached_property
     def length_ns(self) -> int:
-        """Length of the path as it was recorded."""
-        return self._path.length_ns
+        """Length of the path before changes."""
+        if self._costs is None:
+            return self._path.length_ns
+        return self.length([], contention=False)[0]
 
     def target(self, name: str, on: Side) -> Target:
         """Return one side of what a name of the user stands for; ValueError if nothing has it."""
@@ -112,13 +139,15 @@ class Replay:
         added_ns: IntArray = _NONE,
         part: Part = "expected",
         left_out: HostTime = NO_TIME,
+        costs: float = 1.0,
     ) -> tuple[int, str | None, float]:
         """Return the length of the path, what takes most of it, and its share.
 
         With `contention`, kernels lose the removed time in which they overlapped with it, or waited
         though they were launched and their stream was free. `idle` is what ends idle time.
         `added_ns` and `left_out` are time of the host, as in `Changes`. `part` is what nodes take
-        of runs that were not recorded node by node.
+        of runs that were not recorded node by node. `costs` is a factor of the time that recording
+        took.
         """
         waits = any(target.waits and factor != 1 for target, factor in changes)
         host = self._host_factors(changes)
@@ -132,30 +161,42 @@ class Replay:
                 of_device, device[self._of_ops], self._path.input.activity_op, part
             )
         of_activity *= of_device
-        length = np.rint(self._duration * of_activity).astype(np.int64)
+        length = np.rint(self._duration * of_activity * self._nodes_left).astype(np.int64)
         freed = np.empty(0, np.int64)
         if contention:
             overlapped, freed = self._freed(of_activity)
             length -= overlapped
+        of_ops, of_pairs = self._without_costs(host, costs)
         # What does not run is not delayed either, and its calls wait for nothing.
-        kept, of_pair = np.unique(
-            np.where((host == 0) & (device == 0), MISSING, host), return_inverse=True
-        )
-        if len(kept) > 254:
-            raise ValueError("too many different factors apply to one op; name fewer changes.")
-        code = of_pair.astype(np.uint8)
-        exists = np.where(kept == MISSING, 0.0, 1.0)
-        factors = np.stack([np.maximum(kept, 0), np.ones(len(kept)), exists], axis=1)
-        of_ops = np.append(code[self._of_ops], code)
+        exists = (host != 0) | (device != 0)
+        exists = np.append(exists[self._of_ops], exists)
+        of_host = np.append(of_ops, of_pairs)
+        of_host = np.where(exists, grouped(of_host, _MAX_FACTORS), MISSING)
+        kept, code = np.unique(of_host, return_inverse=True)
+        delays = np.where(kept == MISSING, 0.0, 1.0)
+        factors = np.stack([np.maximum(kept, 0), np.ones(len(kept)), delays], axis=1)
         if idle == "last turn":
             turns = self._path.input.last_turns
             # What is in the lock takes as long for the others.
-            later = np.rint(turns.added_ns * host[self._of_ops]).astype(np.int64)
+            later = np.rint(turns.added_ns * of_ops).astype(np.int64)
             added_ns, left_out = added_ns + later if len(added_ns) else later, turns.waits
-        change = Changes(of_ops, factors, length, freed, added_ns, left_out, without_waits=waits)
+        change = Changes(
+            code.astype(np.uint8), factors, length, freed, added_ns, left_out, without_waits=waits
+        )
         total, path = self._path.input.changed_path(change, self._owners, idle)
-        limit, share = self._limit(path, length, host, waits=waits)
+        limit, share = self._limit(path, length, (of_ops, of_pairs), waits=waits)
         return total, limit, share
+
+    def _without_costs(self, host: Factors, costs: float = 1.0) -> tuple[Factors, Factors]:
+        """Return the factors of ops' time on the path, and of pairs' calls, without the profiler.
+
+        `host` has the factor of the host's time of each pair, and of none.
+        """
+        left, of_pairs = np.ones(len(self._of_ops)), host
+        if self._costs is not None:
+            left = host_left(self._own_ns, costs * self._costs, self._index.tree)
+            of_pairs = host * np.append(np.append(left, 1.0)[self._op], 1.0)
+        return self._holders.factors(host[self._of_ops] * left, self._own_ns), of_pairs
 
     def _host_factors(self, changes: list[tuple[Target, float]]) -> Factors:
         """Return the factor of the host's time of each pair, and of none."""
@@ -200,7 +241,7 @@ class Replay:
         self,
         path: dict[str, npt.NDArray[np.int64]],
         length: IntArray,
-        host: Factors,
+        host: tuple[Factors, Factors],
         *,
         waits: bool,
     ) -> tuple[str | None, float]:
@@ -210,8 +251,9 @@ class Replay:
         spent = (path["end_ns"] - path["start_ns"])[~is_left_out].astype(np.float64)
         of_op, of_call, of_device = step == HOST, step == API_CALL, step == ACTIVITY
         spent[of_device] = length[row[of_device]]
-        spent[of_op] *= host[np.append(self._of_ops, MISSING)[row[of_op]]]
-        spent[of_call] *= host[self._owners.of_calls[row[of_call]]]
+        of_ops, of_pairs = host
+        spent[of_op] *= np.append(of_ops, 1.0)[row[of_op]]
+        spent[of_call] *= of_pairs[self._owners.of_calls[row[of_call]]]
         if waits:
             returns = of_call | (step == RETURN)
             spent[returns] *= ~self._path.input.waiting_calls[row[returns]]

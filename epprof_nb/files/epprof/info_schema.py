@@ -86,6 +86,7 @@ _TYPES: dict[str, Any] = {
         "waits": _flag,
     },
     "recording_costs": _COUNTS,
+    "statement_costs": _COUNTS,
     "added_ns": {
         "total": _count,
         "error": _count,

@@ -27,6 +27,16 @@ void epprof_cost_add(int kind, int64_t begin);
 // Takes the sums, ns, and the numbers of events, and begins a recording or continues it.
 void epprof_take_costs(int64_t ns[EPPROF_COST_KINDS], int64_t counts[EPPROF_COST_KINDS], int begins);
 
+// What events of a kind took at an op: the one that was open after them. Only kinds from
+// EPPROF_COST_SUSPENSIONS and statements, because the others have an op each.
+typedef struct {
+  uint64_t op_id;
+  int32_t kind;
+  int64_t ns, events;
+} epprof_op_cost;
+// Takes those of one op and kind, in no order; 0 if none are left. Call it before `take_costs`.
+int epprof_take_op_cost(epprof_op_cost* cost);
+
 #ifdef __cplusplus
 }
 #endif

@@ -52,11 +52,24 @@ static PyObject* take_costs(PyObject* Py_UNUSED(m), PyObject* begins) {
   return list;
 }
 
+static PyObject* take_op_costs(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  PyObject* list = PyList_New(0);
+  epprof_op_cost cost;
+  while (list && epprof_take_op_cost(&cost)) {
+    PyObject* value = Py_BuildValue("KiLL", (unsigned long long)cost.op_id, (int)cost.kind,
+                                    (long long)cost.ns, (long long)cost.events);
+    if (!value || PyList_Append(list, value) < 0) Py_CLEAR(list);
+    Py_XDECREF(value);
+  }
+  return list;
+}
+
 PyMethodDef cost_functions[] = {
     {"cost_begin", cost_begin, METH_O, NULL},
     {"cost_end", (PyCFunction)(void (*)(void))cost_end, METH_FASTCALL, NULL},
     {"cost_add", (PyCFunction)(void (*)(void))cost_add, METH_FASTCALL, NULL},
     {"cost_resume", cost_resume, METH_O, NULL},
     {"take_costs", take_costs, METH_O, NULL},
+    {"take_op_costs", take_op_costs, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -108,6 +108,7 @@ def split(
             "alternated": {"recording": recording, "side": side},
             "repeats": [],
             "recording_costs": {},  # those of each side are not known
+            "statement_costs": {},
             # The last repeat is the one that raised.
             "error": None if sides and side != sides[-1] else data.info.get("error"),
             "notes": [

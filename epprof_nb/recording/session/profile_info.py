@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _UNSAID = [True]
 """Empty once a profile of this process has reported the missing GPU; taking from it is atomic."""
 
+_MAX_OPS_WITH_COSTS = 4_000
+"""Number of ops of which the info says what statements took: those at which they took most."""
 _MANY_STATEMENTS = 1_000_000
 """Number of executions that take a notable time to record."""
 
@@ -92,6 +94,7 @@ def build_info(
         **_stack_facts(recording, correlated.stacks),
         **_sample_facts(recording, samples),
         "recording_costs": _costs(recording),
+        "statement_costs": _statement_costs(recording),
         "plausibility": plausible,
         "notes": [
             *dict.fromkeys(recording.notes),
@@ -122,6 +125,16 @@ def _costs(recording: Recording) -> dict[str, int]:
             name = NAME_OF_KIND[kind]
             costs[name] = costs.get(name, 0) + timed + round(events * ns_per_event(kind))
     return costs
+
+
+def _statement_costs(recording: Recording) -> dict[str, int]:
+    """Return what statements took by op, ns, of the ops at which they took most."""
+    costs: dict[int, float] = {}
+    for batch in recording.batches:
+        for op_id, kind, timed, events in batch.op_costs:
+            costs[op_id] = costs.get(op_id, 0) + timed + events * ns_per_event(kind)
+    most = sorted(costs, key=lambda op_id: -costs[op_id])[:_MAX_OPS_WITH_COSTS]
+    return {str(op_id): round(costs[op_id]) for op_id in most}
 
 
 def _stack_facts(recording: Recording, stacks: PythonStacks | None) -> dict[str, Any]:

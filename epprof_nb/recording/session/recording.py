@@ -34,6 +34,8 @@ class Batch:
     """Waits of threads for each other."""
     costs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)] * len(NAME_OF_KIND))
     """Time that recording took of the program's threads, ns, by kind."""
+    op_costs: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """The same of statements by op and kind; see `epprof_nb._native.take_op_costs`."""
 
 
 @dataclass(slots=True, eq=False)

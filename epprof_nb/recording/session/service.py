@@ -373,6 +373,7 @@ class RecordingService:
         for output in outputs:
             self._graph_nodes.add(output.graphs.nodes, self._stacks)
         batch = Batch(ops, launches, outputs, now, samples, thread_waits.drain())
+        batch.op_costs = _native.take_op_costs()
         batch.costs = _native.take_costs(False)  # noqa: FBT003 - positional only
         self._batches.append(batch)
         for log in ("ops", "launches"):

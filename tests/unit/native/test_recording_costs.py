@@ -43,6 +43,19 @@ def test_a_sum_is_taken_once():
     assert _native.take_costs(False) == _NOTHING
 
 
+def test_statements_are_timed_by_the_op_that_is_open_after_them():
+    with epprof_nb.profile() as prof:
+        _native.take_op_costs()
+        with epprof_nb.op("a"):
+            begin = _native.cost_begin(STATEMENTS)
+            _native.cost_end(STATEMENTS, begin - 100_000)
+            _native.cost_end(BACKWARD, _native.cost_begin(BACKWARD))  # has ops of its own
+        (op_id, kind, ns, events), *others = _native.take_op_costs()
+    assert (kind, others) == (STATEMENTS, [])
+    assert (ns > 90_000, events) == (True, 1)
+    assert prof.ops["name"].to_dict()[op_id] == "a"
+
+
 def test_an_event_that_is_not_timed_adds_nothing():
     _native.take_costs(True)
     assert _native.cost_resume(0) == 0

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from epprof_nb.analysis.added_time import estimated_time as module
 from epprof_nb.analysis.added_time.added_time import added_time
 from epprof_nb.analysis.added_time.estimated_time import estimated_time
 from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.critical_path import profiler_costs as module
 from epprof_nb.analysis.summary.headline import headline_of
 from epprof_nb.data.schema import SLEEP, THREAD_WAITS
 from tests.helpers.tiny import call, kernel, line, op, profile, table

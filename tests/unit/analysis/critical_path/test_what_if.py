@@ -9,6 +9,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.critical_path import profiler_costs
 from epprof_nb.analysis.critical_path.what_if_replay import Replay
 from epprof_nb.core.stream_threads import stream_thread_name
 from epprof_nb.data.schema import HOST_SAMPLES
@@ -351,3 +352,58 @@ def test_a_delay_at_the_end_of_an_op_counts_also_if_a_statement_ends_at_once(row
     before = replay.length([], contention=False, added_ns=added_ns)[0]
     added_ns[row] = 7
     assert replay.length([], contention=False, added_ns=added_ns)[0] == before + 7
+
+
+def recorded(*rows, load=None, of_ops=None, **costs):
+    """A profile of lines of a cell that knows what recording them took."""
+    rows = [op(99, "In[1]", 0, 100_000, op_type="cell"), *rows]
+    info = {"wall_ns": 100_000, "thread_id": 1, "recording_costs": costs, "load": load or {}}
+    return profile(rows, info=info | {"statement_costs": of_ops or {}})
+
+
+@pytest.fixture
+def _plain_costs(monkeypatch):
+    monkeypatch.setattr(profiler_costs, "_COLD_NS", {0: 0})
+
+
+@pytest.mark.usefixtures("_plain_costs")
+def test_what_recording_took_is_no_saving():
+    rows = line(1, 1, 0, 40_000, 99, count=30), line(2, 2, 40_000, 100_000, 99, count=10)
+    prof = recorded(*rows, statements=40_000)  # 30,000 of the first line
+    found = prof.what_if({"line 1": 0}).iloc[0]
+    assert found["saving_ns"] == pytest.approx(10_000, rel=0.01)
+    assert found["wall_ns"] == 100_000 - found["saving_ns"]
+    assert found["saving_low_ns"] == pytest.approx(400, abs=10)
+    assert found["saving_high_ns"] == pytest.approx(40_000 - 0.65 * 30_000, rel=0.01)
+    half = prof.what_if({"line 1": 0.5}).iloc[0]
+    assert half["saving_ns"] == pytest.approx(5_000, rel=0.01)
+
+
+@pytest.mark.usefixtures("_plain_costs")
+def test_what_recording_took_is_where_its_sample_was():
+    rows = line(1, 1, 0, 40_000, 99, count=50), line(2, 2, 40_000, 100_000, 99, count=50)
+    prof = recorded(*rows, statements=40_000, of_ops={"2": 700, "77": 5_000})
+    found = prof.what_if({"line 1": 0, "line 2": 0})["saving_ns"].tolist()
+    assert found == [40_000, pytest.approx(20_000, rel=0.01), pytest.approx(60_000, rel=0.01)]
+
+
+@pytest.mark.usefixtures("_plain_costs")
+def test_what_markers_took_before_an_op_is_in_the_op_around_it():
+    rows = line(1, 1, 0, 100_000, 99), line(2, 2, 50_000, 60_000, 1, count=99)
+    found = recorded(*rows, statements=50_000).what_if({"line 1": 0, "line 2": 0})
+    assert found["saving_ns"][0] == pytest.approx(50_000, rel=0.01)
+    assert found["saving_ns"][1] == pytest.approx(100, abs=20)
+
+
+@pytest.mark.usefixtures("_plain_costs")
+def test_other_processes_delay_recording_or_the_code():
+    rows = [line(1, 1, 0, 100_000, 99)]
+    load = {"own_cores": 0.5, "waiting": 0.5, "other_cores": 2.0}
+    found = recorded(*rows, statements=20_000, load=load).what_if({"line 1": 0}).iloc[0]
+    assert found["saving_ns"] == pytest.approx(60_000, rel=0.01)
+    assert found["saving_high_ns"] == pytest.approx(87_000, rel=0.01)
+
+
+def test_recording_that_was_not_timed_is_left_in():
+    found = recorded(line(1, 1, 0, 40_000, 99, count=30)).what_if({"line 1": 0}).iloc[0]
+    assert found["saving_low_ns"] == found["saving_ns"] == 40_000

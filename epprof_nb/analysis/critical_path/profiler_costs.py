@@ -1,0 +1,257 @@
+"""Time of the host that recording took, by op, and what is left of the ops without it.
+
+The threads time a sample of what the profiler does in them. Each op gets its part of the sums.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.base.devices import used_gpu
+from epprof_nb.analysis.base.missing_records import lacks_records
+from epprof_nb.analysis.base.op_status import has_host_time
+from epprof_nb.analysis.base.op_totals import self_host_ns
+from epprof_nb.analysis.base.processes import has_several
+from epprof_nb.analysis.base.processor_use import load_of, waits
+from epprof_nb.analysis.onnx.profiler_slowdown import call_durations
+from epprof_nb.analysis.onnx.unprofiled_times import runs
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.core.recording_costs import BACKWARD, LAUNCHES, MODULES, NAMES, OPS, RUNS, STATEMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.base.op_tree import OpTree
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.table import Table
+
+    Costs = npt.NDArray[np.float64]
+
+MAX_PART = 0.99
+"""Maximum part of a time that recording took: a larger one would leave the code itself no time."""
+_UNCERTAINTY = 0.35
+"""Error that the time which recording took of an op may have, as a share of it."""
+_OWN_COUNT = 32
+"""Number of executions of a statement in one row from which the row has a sample of its own."""
+_OP_TYPES = {
+    "line": STATEMENTS, "module": MODULES, "recompute": MODULES, "run": RUNS,
+    "autograd": BACKWARD, "backward": BACKWARD,
+}  # fmt: skip
+"""Kinds of ops that are not `OPS`, by type."""
+_WITHOUT_COSTS = frozenset({"cell", "gc", "hlo", "hlo_module"})
+"""Types of ops that are written once per profile, or found after it."""
+_ELSEWHERE = {OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
+"""Cost of recording elsewhere, as a share of the time that it takes in place: in the interpreter
+and the autograd engine, which call it, in caches that it leaves cold, and at the ends of ops."""
+_COLD_NS = {100: 0, 600: 35, 3_000: 60, 12_000: 350, 30_000: 600}
+"""The same of each statement, ns, by its mean duration: what runs in between evicts the profiler's
+code and data from the caches, before the part that is timed."""
+_MODULE_NS = 600
+"""The same of each call of a module, ns."""
+_PASS_NS, _HOOK_NS = 40_000, 2_500
+"""The same of each backward pass on the host, and of each module in it, which has a hook."""
+_LAUNCH_NS = 1_000
+"""Time of CUPTI per launch, ns: its record, and to call the profiler. Fitted on 14 programs on a
+host of an H200 after an earlier profile, which slows the launches of a process down for good."""
+_NODE_NS = 250
+"""Time of CUPTI per node of a graph, ns, between the nodes; fitted likewise."""
+
+
+class ProfilerCosts(NamedTuple):
+    """What recording took of the program's threads, ns, or why it is not known.
+
+    ``by_kind`` has one value per op by kind of `epprof_nb.core.recording_costs`. ``stretch`` is how
+    many times longer threads took because they waited for cores that other processes used.
+    """
+
+    by_kind: dict[int, Costs]
+    reason: str = ""
+    stretch: float = 1.0
+
+    def of_ops(self) -> Costs:
+        """Return the wall time of all kinds, one value per op."""
+        total: Costs = self.stretch * np.sum([*self.by_kind.values()], axis=0)
+        return total
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Bounds of `of_ops`, as factors of it: others may have delayed only the code itself."""
+        return (1 - _UNCERTAINTY) / self.stretch, 1 + _UNCERTAINTY
+
+
+def profiler_costs(index: ProfileIndex) -> ProfilerCosts:
+    """Return what recording took of the program's threads.
+
+    Frameworks that record for the profiler take time that is not known. What ONNX Runtime's runs
+    took longer is known without a GPU, if the process has run them unprofiled before.
+    """
+    sums = index.profile.info.get("recording_costs")
+    if not sums or has_several(index):
+        return ProfilerCosts({}, "it was not timed")
+    if index.cached(lacks_records):
+        return ProfilerCosts({}, "records are missing")
+    if index.profile.tables["ops"].names("category").equals("operator").any():
+        return ProfilerCosts({}, "what frameworks take to record operators is not known")
+    of_runs = _of_runs(index)
+    if of_runs is None:
+        return ProfilerCosts({}, "runs of ONNX Runtime have no unprofiled ones to compare with")
+    costs = {kind: _of_ops(index, kind, sums.get(name, 0)) for kind, name in enumerate(NAMES)}
+    costs[RUNS] += of_runs
+    load = load_of(index.profile.info)
+    own_cores = load.get("own_cores", 0.0)
+    stretch = 1 + waits(load)[1] / own_cores if own_cores else 1.0
+    return ProfilerCosts(costs, stretch=stretch)
+
+
+def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:
+    """Return what recording events of a kind took, by op: each event took the same."""
+    ops = index.profile.tables["ops"]
+    if kind == LAUNCHES:
+        calls = index.profile.tables["api_calls"]
+        is_gpu = ~calls.names("domain").equals("host")
+        events = 1.0 * sum_by_group(index.call_op, np.ones(len(calls), np.int64), len(ops))[:-1]
+        untimed = _LAUNCH_NS * sum_by_group(index.call_op, is_gpu.astype(np.int64), len(ops))[:-1]
+    else:
+        known = (_by_type(ops, _kind) == kind) & has_host_time(ops)
+        count = np.where(known, ops["count"], 0)
+        events = _statement_weights(index, count) if kind == STATEMENTS else count * 1.0
+        each = _by_type(ops, partial(_untimed_ns, on_host=not used_gpu(index)))
+        if kind == STATEMENTS:
+            each = _cold_ns(index)
+        untimed = count * each
+    costs: Costs = (
+        events * timed_ns * (1 + _ELSEWHERE.get(kind, 0.0)) / max(events.sum(), 1) + untimed
+    )
+    return costs
+
+
+def _statement_weights(index: ProfileIndex, count: IntArray) -> Costs:
+    """Return what statements took at each op, in proportion.
+
+    Begins and ends of functions and generators, and recursive calls, have no rows. A sample says
+    where they took time; rows of one line that ran once share theirs, because the sample is small.
+    """
+    ops, timed = index.profile.tables["ops"], index.profile.info.get("statement_costs") or {}
+    rows = index.tree.rows(np.array([*map(int, timed)], np.int64))
+    ns = np.array([*timed.values()], np.float64)
+    found = np.bincount(rows[rows >= 0], ns[rows >= 0], len(ops))
+    if not found.any():
+        return count.astype(np.float64)
+    names, cells = ops.names("name").codes, ops.names("cell").codes
+    alone = np.where(ops["count"] >= _OWN_COUNT, np.arange(len(ops)), MISSING)
+    group, _ = group_codes(names, cells, ops["line"], alone)
+    own = np.maximum(self_host_ns(ops, index.tree.parent), 1)
+    weights: Costs = own * (np.bincount(group, found) / np.bincount(group, own))[group]
+    return weights
+
+
+def _of_runs(index: ProfileIndex) -> Costs | None:
+    """Return how much longer ONNX Runtime's runs took than unprofiled ones, by op; None if unknown.
+
+    Other processes delay some runs, so those that were not recorded took the median of such runs.
+    """
+    ops = index.profile.tables["ops"]
+    added = np.zeros(len(ops))
+    if not ops.names("category").equals("node").any():
+        return added
+    found = index.cached(runs)
+    call, unprofiled = call_durations(ops, found.row)
+    if used_gpu(index) or not len(call) or MISSING in call or MISSING in unprofiled:
+        return None
+    of_run = np.maximum(call - unprofiled, 0).astype(np.float64)
+    for inputs in np.unique(found.inputs[~found.is_recorded]).tolist():
+        chosen = ~found.is_recorded & (found.inputs == inputs)
+        of_run[chosen] = np.median(of_run[chosen])
+    added[found.row] = of_run
+    return added
+
+
+def _cold_ns(index: ProfileIndex) -> IntArray:
+    """Return the costs of cold caches at each execution of a statement.
+
+    What ran before it is another execution of its own, or the header of the loop around it.
+    """
+    ops, parent = index.profile.tables["ops"], index.tree.parent
+    own, count = self_host_ns(ops, parent), np.maximum(ops["count"], 1)
+    executions_inside = sum_by_group(parent, count, len(ops))
+    of_header = np.where(
+        parent == MISSING, 0, own[parent] / np.maximum(executions_inside[parent], 1)
+    )
+    mean = own / count + of_header
+    mean *= min(load_of(index.profile.info).get("own_cores", 1.0), 1.0)  # others ran meanwhile
+    cold = np.interp(mean, list(_COLD_NS), list(_COLD_NS.values()))
+    return np.asarray(np.rint(cold), np.int64)
+
+
+def _by_type(ops: Table, value: Callable[[str | None], int]) -> IntArray:
+    types = ops.names("op_type")
+    return np.array([*map(value, types.categories), value(None)])[types.codes]
+
+
+def _kind(op_type: str | None) -> int:
+    return MISSING if op_type in _WITHOUT_COSTS else _OP_TYPES.get(op_type or "", OPS)
+
+
+def _untimed_ns(op_type: str | None, *, on_host: bool) -> int:
+    if _kind(op_type) == MODULES:
+        return _MODULE_NS
+    of_host = {"autograd": _PASS_NS, "backward": _HOOK_NS}
+    return of_host.get(op_type or "", 0) if on_host else 0
+
+
+def own_host_ns(index: ProfileIndex, is_wait: BoolArray) -> IntArray:
+    """Return the host time of each op, ns, without the ops below it and calls that wait."""
+    ops, calls = index.profile.tables["ops"], index.profile.tables["api_calls"]
+    waited = np.where(is_wait, calls["end_ns"] - calls["start_ns"], 0)
+    waited = sum_by_group(index.call_op, waited, len(ops))[:-1]
+    own: IntArray = np.maximum(self_host_ns(ops, index.tree.parent) - waited, 0)
+    return own
+
+
+def host_left(own: IntArray, costs: Costs, tree: OpTree) -> Costs:
+    """Return the part of the own host time of each op that is left without costs, ns.
+
+    Markers take time before an op begins, too. So costs beyond the time of an op are in that of the
+    op around it.
+    """
+    costs, room = costs.copy(), MAX_PART * own
+    order = np.argsort(-tree.depth, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(tree.depth[order])) + 1):
+        more = np.maximum(costs[rows] - room[rows], 0)
+        if more.any():
+            costs[rows] -= more
+            inside = tree.parent[rows] >= 0
+            np.add.at(costs, tree.parent[rows[inside]], more[inside])
+    left: Costs = 1 - costs / np.maximum(own, 1)
+    return left
+
+
+def nodes_left(index: ProfileIndex) -> Costs:
+    """Return the part of the time of each activity that is left without the costs of nodes."""
+    activities = index.profile.tables["activities"]
+    duration = np.maximum(activities["end_ns"] - activities["start_ns"], 1)
+    is_node = activities["graph_node_id"] != MISSING
+    left: Costs = np.where(is_node, np.maximum(1 - _NODE_NS / duration, 0), 1.0)
+    return left
+
+
+def grouped(factors: Costs, groups: int) -> Costs:
+    """Return factors with at most a number of different values: means of neighbouring ones."""
+    values, code = np.unique(factors, return_inverse=True)
+    if len(values) <= groups:
+        return factors
+    parts = np.array([part.mean() for part in np.array_split(values, groups)])
+    result: Costs = parts[np.repeat(np.arange(groups), _sizes(len(values), groups))][code]
+    return result
+
+
+def _sizes(count: int, groups: int) -> IntArray:
+    """Return the sizes of the parts of `numpy.array_split`."""
+    return np.full(groups, count // groups) + (np.arange(groups) < count % groups)
