@@ -84,6 +84,6 @@ def _saved_on_path(index: ProfileIndex, costs: Costs) -> int:
     if not path.length_ns:
         return 0
     own = own_host_ns(index, path.input.waiting_calls)
-    left = Holders(index, path.input.ops_on_path).factors(host_left(own, costs, index.tree), own)
+    left = Holders(index, path.input.ops_on_path).factors(host_left(index, own, costs), own)
     left = np.maximum(grouped(left, _STEPS), 1e-9)  # an op with 0 would not exist
     return max(path.length_ns - path.input.length_with(left, nodes_left(index)), 0)

@@ -16,6 +16,7 @@ from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.processes import has_several
 from epprof_nb.analysis.base.processor_use import load_of, waits
+from epprof_nb.analysis.critical_path.interleaved_ops import suspended_ops
 from epprof_nb.analysis.onnx.profiler_slowdown import call_durations
 from epprof_nb.analysis.onnx.unprofiled_times import runs
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.base.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
 
@@ -215,12 +215,14 @@ def own_host_ns(index: ProfileIndex, is_wait: BoolArray) -> IntArray:
     return own
 
 
-def host_left(own: IntArray, costs: Costs, tree: OpTree) -> Costs:
+def host_left(index: ProfileIndex, own: IntArray, costs: Costs) -> Costs:
     """Return the part of the own host time of each op that is left without costs, ns.
 
     Markers take time before an op begins, too. So costs beyond the time of an op are in that of the
-    op around it.
+    op around it. Where ops were suspended, nothing says when, so all below the op around them have
+    the same part.
     """
+    tree, suspended = index.tree, suspended_ops(index)
     costs, room = costs.copy(), MAX_PART * own
     order = np.argsort(-tree.depth, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(tree.depth[order])) + 1):
@@ -230,6 +232,15 @@ def host_left(own: IntArray, costs: Costs, tree: OpTree) -> Costs:
             inside = tree.parent[rows] >= 0
             np.add.at(costs, tree.parent[rows[inside]], more[inside])
     left: Costs = 1 - costs / np.maximum(own, 1)
+    if suspended.any():
+        around = np.zeros(len(own) + 1, np.bool_)
+        around[tree.nearest_ancestor(~suspended)[suspended]] = True
+        outermost = tree.is_outermost(np.where(around[:-1], 0, MISSING))
+        pool = tree.nearest_ancestor(outermost)
+        total = sum_by_group(pool, own, len(own))[:-1]
+        kept = sum_by_group(pool, np.rint(own * left).astype(np.int64), len(own))[:-1]
+        mean = kept / np.maximum(total, 1)
+        left = np.where(pool >= 0, mean[pool], left)
     return left
 
 

@@ -194,7 +194,7 @@ class Replay:
         """
         left, of_pairs = np.ones(len(self._of_ops)), host
         if self._costs is not None:
-            left = host_left(self._own_ns, costs * self._costs, self._index.tree)
+            left = host_left(self._index, self._own_ns, costs * self._costs)
             of_pairs = host * np.append(np.append(left, 1.0)[self._op], 1.0)
         return self._holders.factors(host[self._of_ops] * left, self._own_ns), of_pairs
 

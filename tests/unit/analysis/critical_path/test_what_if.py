@@ -407,3 +407,13 @@ def test_other_processes_delay_recording_or_the_code():
 def test_recording_that_was_not_timed_is_left_in():
     found = recorded(line(1, 1, 0, 40_000, 99, count=30)).what_if({"line 1": 0}).iloc[0]
     assert found["saving_low_ns"] == found["saving_ns"] == 40_000
+
+
+@pytest.mark.usefixtures("_plain_costs")
+def test_what_recording_took_of_suspended_ops_is_spread_over_the_line_around_them():
+    rows = [line(1, 1, 0, 60_000, 99), line(3, 3, 60_000, 100_000, 99)]
+    suspended = {"suspended_ns": 40_000, "duration_ns": 5_000}
+    rows.insert(1, line(2, 2, 10_000, 55_000, 1, **suspended))
+    prof = recorded(*rows, statements=30_000, of_ops={"1": 900})
+    found = prof.what_if({"line 1": 0})["saving_ns"].tolist()
+    assert found == [pytest.approx(30_000, rel=0.01)]
