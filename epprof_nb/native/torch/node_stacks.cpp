@@ -34,16 +34,16 @@ struct NodeLog final : ThreadExtra {
 };
 
 void on_forward(ThreadState* t, uint32_t stack) {
+  uint64_t next = next_number();
+  if (!next) return;
+  NodeLog& log = t->autograd.made<NodeLog>();
+  // The first launch after the creation of a node counts. Inference creates none.
+  uint64_t session = call_session.load(std::memory_order_relaxed);
+  if (log.newest == next - 1 && log.session == session) return;
   bool creates = gradients_enabled();
   // A node that runs on the thread of the pass. If it creates nodes, it computes a part of the
   // forward pass again, which was not kept.
   if (current_task() != kNoTask && !creates) return;
-  uint64_t next = next_number();
-  if (!next) return;
-  NodeLog& log = t->autograd.made<NodeLog>();
-  // The first launch after the creation of a node counts.
-  uint64_t session = call_session.load(std::memory_order_relaxed);
-  if (log.newest == next - 1 && log.session == session) return;
   if (ForwardRecord* record = log.forward.begin(launch_pool)) {
     *record = {thread_number(), next - 1, stack, creates};
     log.forward.commit();
