@@ -2,6 +2,7 @@
 
 Kernel records are those of CUPTI alone, also after a memset that takes over what CUPTI does at the
 first launch. Without it, and without the paths of modules found before, a profile is unprepared.
+Empty callbacks are a C function that CUPTI calls at launches, and that does nothing.
 Each variant records the same work in every round, in several processes one after the other. Every
 figure is the median over the rounds of a difference or ratio within a round, with its standard
 error by the bootstrap. torch.profiler has a process of its own, because CUPTI serves one at a time.
@@ -37,7 +38,7 @@ from epprof_nb import _native
 from epprof_nb.recording.torch.module_paths import ModulePaths
 from tests.benchmarks.shared.harness import header, median_error
 from tests.benchmarks.shared.host_launches import HostLaunches
-from tests.benchmarks.shared.kernel_records import kernel_records
+from tests.benchmarks.shared.kernel_records import kernel_records, kernel_records_and_callbacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     """Runs some work and returns the seconds of its parts."""
 
 UNPROFILED, RECORDS, AFTER_MEMSET = "unprofiled", "kernel records", "kernel records, memset"
+CALLBACKS = "empty callbacks too"
 OURS, UNPREPARED, TORCH = "epprof_nb", "epprof_nb, unprepared", "torch.profiler"
 ADD, FORWARD, STEP = "first y.add_(1)", "first forward pass", "first training step"
 FORWARDS, STEPS = "10 forward passes", "4 training steps"
@@ -221,13 +223,15 @@ def torch_profiler() -> AbstractContextManager[object]:
 def variants(device: str) -> dict[str, Callable[[], AbstractContextManager[object]]]:
     """Return the variants of the processes without torch.profiler."""
     if device == "cpu":
-        records = after_memset = nullcontext
+        records = after_memset = callbacks = nullcontext
     else:
         records, after_memset = kernel_records, lambda: kernel_records(memset=True)
+        callbacks = kernel_records_and_callbacks
     return {
         UNPROFILED: nullcontext,
         RECORDS: records,
         AFTER_MEMSET: after_memset,
+        CALLBACKS: callbacks,
         UNPREPARED: lambda: ours(prepares=False),
         OURS: ours,
     }
@@ -346,7 +350,7 @@ def main() -> None:
             for variant, seconds in by_variant.items():
                 merged = found[of_torch].setdefault(measurement, {})
                 merged.setdefault(variant, []).extend(seconds)
-    show_times(found[0], (UNPROFILED, RECORDS, AFTER_MEMSET))
+    show_times(found[0], (UNPROFILED, AFTER_MEMSET, CALLBACKS))
     if found[1]:
         print("\ntorch.profiler, in a process of its own")
         show_times(found[1], (UNPROFILED,))
