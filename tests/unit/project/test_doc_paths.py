@@ -50,3 +50,13 @@ def quoted_paths(text):
 def test_paths_in_documents_exist(document, paths):
     named = quoted_paths(document.read_text("utf-8")) - EXAMPLES
     assert sorted(name for name in named - paths if not matching(paths, name)) == []
+
+
+def test_each_topic_is_decided_in_one_file():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    tables = text.partition("## Where is what")[2].partition("### Between Python and C++")[0]
+    rows = [line.strip("| ").split(" | ") for line in tables.splitlines() if line.startswith("| ")]
+    topics = [topic for topic, *_ in rows if topic != "topic"]
+    assert [topic for topic in topics if ";" in topic or topics.count(topic) > 1] == []
+    files = [decided for topic, decided, *_ in rows if topic != "topic"]
+    assert [file for file in files if not (ROOT / "epprof_nb" / file.strip("`")).exists()] == []
