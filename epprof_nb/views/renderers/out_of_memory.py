@@ -11,7 +11,7 @@ from epprof_nb.util.html import with_code
 if TYPE_CHECKING:
     from epprof_nb.data.out_of_memory import Explanation, Holder, Place
 
-ROWS = 10
+MOST_HOLDERS = 10
 _NAME_WIDTH = 60
 _CODE_WIDTH = 100
 
@@ -138,7 +138,7 @@ def as_html(explanation: Explanation, *, in_notebook: bool) -> str:
 
 
 def _parts(made: Explanation, *, in_notebook: bool) -> _Parts:
-    shown, more = made.holders[:ROWS], made.holders[ROWS:]
+    shown, more = made.holders[:MOST_HOLDERS], made.holders[MOST_HOLDERS:]
     # Without a notebook, the process ends and releases what the traceback holds.
     only = [in_notebook and holder.scope == "traceback" for holder in shown]
     rows = [_Row(_name(h), _what(h, o), h.nbytes, o) for h, o in zip(shown, only, strict=True)]
