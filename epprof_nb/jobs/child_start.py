@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.jobs.child_session import ChildSession
+from epprof_nb.jobs.gpu_libraries import OWN_MODULES, RECORDED_FROM
 from epprof_nb.recording.children.order_to_children import Order
 from epprof_nb.recording.children.propagation import give_order
 from epprof_nb.recording.children.why_unrecorded import is_helper
@@ -21,18 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from epprof_nb.files.dataset.manifest import Followed
-
-LIBRARIES = (
-    "numpy", "torch", "cupy", "jax", "jaxlib", "onnxruntime", "tensorflow", "tensorrt", "triton",
-    "numba", "cuda", "pycuda", "warp", "paddle", "llama_cpp",
-)  # fmt: skip
-"""Modules with which a child begins to record: others do no work worth the start of a session."""
-
-_OWN = tuple(
-    f"epprof_nb.{name}"
-    for name in ("ep", "host", "onnxruntime", "profiles", "recording.ranges.ranges", "testing")
-)
-"""Modules of the package that programs use and that import NumPy, with which they begin, too."""
 
 
 class _Child:
@@ -47,17 +36,17 @@ class _Child:
         self._process = os.getpid()
         self._began = False
         self._waiting: dict[str, Callable[[], None]] = {}
-        self._why = f"it imported no GPU library, nor {LIBRARIES[0]}"
+        self._why = f"it imported no GPU library, nor {RECORDED_FROM[0]}"
         SaveAtEnd(stop=self._stop, save=self._save, discard=self._discard).install(watch=True)
 
     def begin_when_needed(self) -> None:
         """Begin now, or when the first of the libraries has been imported."""
         if broken_by_fork():
             self._why = FORKED_AFTER_CUDA
-        elif any(name in sys.modules for name in LIBRARIES):
+        elif any(name in sys.modules for name in RECORDED_FROM):
             self._begin()
         else:
-            for name in (*LIBRARIES, *_OWN):
+            for name in (*RECORDED_FROM, *OWN_MODULES):
                 self._waiting[name] = partial(self._begin, name)
             for name, begin in [*self._waiting.items()]:
                 after_import(name, begin)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.own_thread import OwnThread
-from epprof_nb.jobs.running.gpu_libraries import after_gpu_library
+from epprof_nb.jobs.gpu_libraries import after_gpu_library
 from epprof_nb.jobs.running.messages import Channel
 from epprof_nb.jobs.running.private_folder import (
     cells_folder,
