@@ -17,6 +17,8 @@ from epprof_nb.host import _log
 from epprof_nb.host._log import LOG
 from epprof_nb.util.format import size
 
+_DEFAULT_SHARE = 0.5
+"""Share of the memory of the machine or container that the device has by default."""
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -71,12 +73,12 @@ class _Usage:
 
 
 def _default_limit() -> int:
-    """Return half of the memory of this machine or container."""
+    """Return the device's share of the memory of this machine or container."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     # The file is absent without a cgroup, and contains "max" without a limit.
     with contextlib.suppress(OSError, ValueError):
         total = min(total, int(_CGROUP_LIMIT.read_text()))
-    return total // 2
+    return int(total * _DEFAULT_SHARE)
 
 
 _USAGE = _Usage(_default_limit())
