@@ -15,12 +15,8 @@ import numpy as np
 
 from epprof_nb.analysis.compare.elapsed_parts import elapsed
 from epprof_nb.analysis.compare.times_per_repeat import repeat_numbers, repeats_of
-from epprof_nb.analysis.onnx.profiler_slowdown import (
-    RECORDED,
-    call_durations,
-    node_events,
-    run_rows,
-)
+from epprof_nb.analysis.onnx.profiler_slowdown import call_durations
+from epprof_nb.analysis.onnx.recorded_runs import RECORDED, node_events, run_rows
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import plural, three_digits
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
-from epprof_nb.analysis.onnx.profiler_slowdown import LEARNED, RECORDED, node_events, run_rows
+from epprof_nb.analysis.onnx.recorded_runs import LEARNED, RECORDED, node_events, run_rows
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds

@@ -9,12 +9,12 @@ import numpy as np
 from epprof_nb.analysis.base.op_totals import totals
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
-from epprof_nb.analysis.onnx.profiler_slowdown import (
+from epprof_nb.analysis.onnx.profiler_slowdown import call_durations
+from epprof_nb.analysis.onnx.recorded_runs import (
     CAPTURED,
     MISMATCHED,
     NOT_RECORDED,
     RECORDED,
-    call_durations,
     node_events,
 )
 from epprof_nb.arrays.groups import group_codes, sum_by_group

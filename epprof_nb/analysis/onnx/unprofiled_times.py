@@ -12,14 +12,16 @@ import numpy as np
 
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.onnx.profiler_slowdown import (
+    call_durations,
+    measured_slowdown,
+    without_profiling,
+)
+from epprof_nb.analysis.onnx.recorded_runs import (
     CAPTURED,
     RECORDED,
-    call_durations,
     input_classes,
-    measured_slowdown,
     node_events,
     run_rows,
-    without_profiling,
 )
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING

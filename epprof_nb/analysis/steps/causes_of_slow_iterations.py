@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.onnx.profiler_slowdown import (
-    RECORDED,
-    call_durations,
-    node_events,
-    run_rows,
-    without_profiling,
-)
+from epprof_nb.analysis.onnx.profiler_slowdown import call_durations, without_profiling
+from epprof_nb.analysis.onnx.recorded_runs import RECORDED, node_events, run_rows
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before, union

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from epprof_nb.analysis.onnx.profiler_slowdown import LEARNED, MISMATCHED, NOT_RECORDED, RECORDED
+from epprof_nb.analysis.onnx.recorded_runs import LEARNED, MISMATCHED, NOT_RECORDED, RECORDED
 from epprof_nb.analysis.ranks.collective_kinds import KINDS, kind_of_call
 from epprof_nb.analysis.ranks.collectives_of_rank import ARGUMENTS, NCCL_COMMUNICATOR
 from epprof_nb.core.ort_binding import ONNX_RUNTIME

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.onnx.profiler_slowdown import LEARNED, MISMATCHED, NOT_RECORDED, RECORDED
+from epprof_nb.analysis.onnx.recorded_runs import LEARNED, MISMATCHED, NOT_RECORDED, RECORDED
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING

@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.onnx.fallback import has_accelerator
-from epprof_nb.analysis.onnx.profiler_slowdown import (
-    NOTABLE_SLOWDOWN,
-    by_session,
-    runs_by_session,
-    uncovered_inputs,
-)
+from epprof_nb.analysis.onnx.profiler_slowdown import NOTABLE_SLOWDOWN, by_session
+from epprof_nb.analysis.onnx.recorded_runs import runs_by_session, uncovered_inputs
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data import ort_runs
 from epprof_nb.data.schema import MISSING
@@ -45,7 +41,7 @@ def session_info(ops: Table) -> dict[str, Any]:
         ``onnxruntime_selected``: the options ``only`` and ``nodes`` of sessions with Python
         kernels, if set;
         ``onnxruntime_stretch``: see `epprof_nb.analysis.onnx.profiler_slowdown.by_session`;
-        ``onnxruntime_runs``: see `epprof_nb.analysis.onnx.profiler_slowdown.runs_by_session`.
+        ``onnxruntime_runs``: see `epprof_nb.analysis.onnx.recorded_runs.runs_by_session`.
     """
     numbers = np.unique(ops["session"][ops["session"] != MISSING]).tolist()
     observed = {str(number): sessions.observed_by_number(number) for number in numbers}

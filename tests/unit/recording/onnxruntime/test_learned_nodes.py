@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epprof_nb.analysis.onnx.profiler_slowdown import node_events
+from epprof_nb.analysis.onnx.recorded_runs import node_events
 from epprof_nb.recording.onnxruntime import choice_of_runs, run_log
 from epprof_nb.recording.onnxruntime.choice_of_runs import RunHistory
 from tests.helpers.logged_runs import NODES, SPACING, WORK, Recording, nodes_of, states, taught
