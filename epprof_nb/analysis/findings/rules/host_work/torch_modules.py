@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
 
-_HOT_SHARE = 0.3
+_MODULE_SHARE = 0.3
 """Minimum share of the wall time for a module to be named."""
 _IN_BACKWARD = ("backward", "recompute")
 
@@ -52,7 +52,7 @@ def slowest_module(index: ProfileIndex) -> Iterator[Finding]:
     of_path = sum_by_group(paths, own_ns, len(first))[:-1]
     top = int(of_path.argmax())
     total, wall_ns = int(of_path[top]), wall_of(index.profile)
-    if total < _HOT_SHARE * wall_ns:
+    if total < _MODULE_SHARE * wall_ns:
         return
     calls = rows[paths == top]
     backward = is_of_type(index, *_IN_BACKWARD)[rows]

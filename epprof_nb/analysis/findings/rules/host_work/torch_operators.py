@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
 
-_HOT_SHARE = 0.3
+_OPERATOR_SHARE = 0.3
 """Minimum share of the host time of all operators for one to be named."""
 
 
@@ -41,7 +41,7 @@ def slowest_torch_operator(index: ProfileIndex) -> Iterator[Finding]:
     time = np.where([name == NO_OPERATOR for name in names], 0, table["self_host_ns"])
     slowest, whole = int(time.argmax()), int(time.sum())
     own_ns = int(time[slowest])
-    if own_ns <= 0 or own_ns < _HOT_SHARE * whole:
+    if own_ns <= 0 or own_ns < _OPERATOR_SHARE * whole:
         return
     ops = index.profile.tables["ops"]
     name = names[slowest]
