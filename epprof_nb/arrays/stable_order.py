@@ -35,7 +35,7 @@ def stable_order(values: IntArray) -> IntArray:
 
 
 def in_order(rows: IntArray, values: IntArray) -> IntArray:
-    """Return rows in ascending order of their values; those of events mostly already are.
+    """Return rows in ascending order of their values. Rows of events mostly have it already.
 
     Examples
     --------

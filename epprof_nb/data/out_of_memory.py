@@ -115,7 +115,7 @@ class Explanation:
     requested_at
         Innermost line of the user's code; None if there is none.
     called_at
-        Lines of the user's code that led there, the innermost first, without those of recursion.
+        Lines of the user's code that led there, the innermost first, each line of a recursion once.
     raised_as
         Name of the exception that the user sees, if the error is its cause or context.
     limit, total

@@ -166,8 +166,8 @@ def _refuse_unknown(written: str, name: str) -> None:
     question = did_you_mean(name, known)
     raise KernelError(
         f"{PROVIDER} has no option {written!r}{f'; {question}' if question else '.'} Its options "
-        f"are {', '.join(OPTIONS)}; epprof_nb.ep.provider() returns them. It also takes those of "
-        "ONNX Runtime's CUDA provider, such as device_id and user_compute_stream."
+        f"are {', '.join(OPTIONS)}; epprof_nb.ep.provider() returns them. It also takes "
+        "options of ONNX Runtime's CUDA provider, such as device_id and user_compute_stream."
     )
 
 

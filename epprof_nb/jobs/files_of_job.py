@@ -1,4 +1,4 @@
-"""The files with the tables of a job, for what reads them instead of the profiles."""
+"""Files with the tables of a job, for queries that read them without loading profiles."""
 
 from __future__ import annotations
 

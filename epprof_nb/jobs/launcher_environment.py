@@ -31,7 +31,7 @@ def world_size() -> int | None:
 
 
 def run_id() -> str:
-    """Return a digest of what names the run on all its hosts; "" if the launcher names none."""
+    """Return a digest of the name that the run has on all hosts; "" if the launcher gives none."""
     # Without an id of the user, torchrun states "none" for each run.
     is_named = os.environ.get("TORCHELASTIC_RUN_ID", "none") not in ("", "none")
     if rank() is None or not (is_named or os.environ.get("SLURM_JOB_ID")):

@@ -221,7 +221,7 @@ def _own(
 
 
 def _with_other_hosts(first: str, parts: list[tuple[Path, Manifest]]) -> set[str]:
-    """Return a job, and those of the same run that have other ranks: each host begins its own."""
+    """Return a job and the jobs of its run with other ranks, because each host begins a job."""
     ranks: dict[str, set[int | None]] = defaultdict(set)
     runs: dict[str, set[tuple[str, int | None]]] = defaultdict(set)
     for _, manifest in parts:

@@ -169,7 +169,7 @@ def _without_descendants(parts: Sequence[tuple[Any, Manifest]], rows: list[int])
 
 
 def _chosen(parts: Sequence[tuple[Any, Manifest]], rows: list[int]) -> int:
-    """Return the part that counts as the rank: a recorded one, and of these the last to begin."""
+    """Return the part that counts as the rank: the recorded part that began last."""
     return max(
         _without_descendants(parts, rows),
         key=lambda i: (parts[i][1].state != "not recorded", parts[i][1].begin_ns, -i),

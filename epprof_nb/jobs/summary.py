@@ -1,4 +1,4 @@
-"""Summary of a job as text or JSON: stragglers, findings, processes, largest ops, what it lacks."""
+"""Summary of a job as text or JSON: stragglers, findings, processes, largest ops, missing parts."""
 
 from __future__ import annotations
 

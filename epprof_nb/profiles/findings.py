@@ -87,7 +87,7 @@ class Findings(ProfileData):
         Parameters
         ----------
         min_ns
-            Shortest interval, nanoseconds; None for that of the summary, 1 ms. With 0 the intervals
+            Shortest interval, nanoseconds; None for 1 ms, as in the summary. With 0 the intervals
             add up to the idle time.
 
         Returns

@@ -1,4 +1,4 @@
-"""Manifest of a part: which process it is of, its clock, and its tables."""
+"""Manifest of a part: its process, its clock and its tables."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Experiment:
         Number of steps of a repeat.
     wants_recording
         Whether to record `steps` again and call `begin` with the new profile: the recorded repeat
-        was no usual one, or had too few steps.
+        was unusual, or had too few steps.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ALLOCATED, _FREED, _REGION_ADDED, _REGION_RELEASED = range(4)
 _HOST = -1
 _BEFORE = -(2**63)
-"""Time of what the arena held when the log began."""
+"""Time of memory that the arena held when the log began."""
 
 
 @dataclass(frozen=True, slots=True)

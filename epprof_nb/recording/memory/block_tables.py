@@ -167,7 +167,7 @@ def _is_in_expandable(address: IntArray, recorded: TorchMemory) -> BoolArray:
 
 
 def _allocation_tables(memory: Table, opened_ns: int) -> Iterator[tuple[Table, Table]]:
-    """Yield the blocks and segments of what was allocated from a device directly."""
+    """Yield the blocks and segments of memory that came directly from a device."""
     kind = memory.names("memory_kind")
     memory = memory.take(kind.equals("device") | kind.equals("managed"))
     memory = memory.take(np.argsort(memory["time_ns"], kind="stable"))

@@ -32,9 +32,9 @@ class OpsByTime:
     several had ops open, it belongs to the op that is inside of all the others, as autograd's ops
     are inside of the backward pass that the cell's thread waits for. If none is, the op is unknown.
 
-    If a thread is marked, an event without a mark was on another one. It belongs to an op of these;
-    and to the backward pass in which the marked thread waits, unless other threads than those of
-    the backward pass are known to allocate.
+    If a thread is marked, an event without a mark belongs to an op of another thread. If the marked
+    thread waits in a backward pass, the event belongs to that pass, unless threads outside of
+    the pass are known to allocate.
 
     Rows of several executions (`count`) and of suspended ops do not say when they were open. Events
     within such an op belong to the op around it.

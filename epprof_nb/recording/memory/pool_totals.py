@@ -47,8 +47,8 @@ class LibraryPool(NamedTuple):
 def pools_on(device: int) -> list[LibraryPool]:
     """Return the pools of a CUDA device: of CuPy, JAX, ONNX Runtime and kernels in Python.
 
-    It imports no library and starts none. The device must have a context, as those of
-    `used_devices` have.
+    It imports no library and starts none. The device must have a context, like the devices of
+    `used_devices`.
     """
     return [
         *_guarded("CuPy", _cupy, device),

@@ -1,4 +1,4 @@
-"""Marks in PyTorch's history of the thread on which an event was.
+"""Marks of threads in PyTorch's history of memory.
 
 The history has no threads. Newer releases keep a text for each thread, which all events on it get.
 """

@@ -178,7 +178,7 @@ def _uncovered(ops: Table, number: int) -> str:
         return ""
     return (
         f", but no recorded run has {uncovered:,} of its {shapes:,} shapes of inputs: their nodes "
-        "are assumed to take the same shares of the time as those of the others"
+        "are assumed to take the same shares of the time as in recorded runs"
     )
 
 

@@ -27,7 +27,7 @@ _STATEMENTS = (
     "a = i + 1", "b = str(i)", "d[i % 7] = b", "c = b + 'x'", "e = a, b", "f = b.upper()",
     "g = a if a > 50 else i", "h = [a, b]",
 )  # fmt: skip
-"""Statements of the loop: a loop of a single one is faster than those of programs."""
+"""Statements of the loop. Programs have several; a loop of a single one would be faster."""
 _EVENTS = {
     STATEMENTS: len(_STATEMENTS), INNER_STATEMENTS: len(_STATEMENTS), FUNCTIONS: 12, SUSPENSIONS: 2,
 }  # fmt: skip

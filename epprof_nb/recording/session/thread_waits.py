@@ -91,7 +91,7 @@ def waits_until(waits: Table, closed_ns: int) -> Table:
 
 
 def _without_inner(waits: Table, outer: Table) -> Table:
-    """Return the waits that are no part of others, as that for its own lock of a condition."""
+    """Return the waits outside of other waits: a condition, for example, waits for its own lock."""
     kept = np.ones(len(waits), np.bool_)
     for thread in np.unique(outer["thread_id"]).tolist():
         own = np.flatnonzero(waits["thread_id"] == thread)

@@ -1,4 +1,4 @@
-"""From what the native core has logged of stacks to the tree of a profile."""
+"""Resolution of the native core's log of stacks to the tree of a profile."""
 
 from __future__ import annotations
 

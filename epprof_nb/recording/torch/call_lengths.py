@@ -28,14 +28,14 @@ class Query(NamedTuple):
     batch: int
     tokens: int
     is_flat: bool
-    """Whether its input has one axis, of which it is not known if it is the first or the second."""
+    """Whether its input has one axis: sequences or tokens, which is unknown."""
 
 
 def query_of(named: dict[Any, Any]) -> Query | None:
     """Return the tokens among the arguments of a call; None if there are none.
 
-    They are integers or embeddings with the name of tokens, those of a decoder first; else the
-    first integers with one or two axes.
+    They are integers or embeddings with the name of tokens, of a decoder if it has some. Without
+    such names, they are the first integers with one or two axes.
     """
     found = None
     for name, value in named.items():

@@ -69,7 +69,7 @@ class TorchFramework:
             self._recording = ReplacedFunctions()
         except Exception as error:  # noqa: BLE001 - the program runs, or imports torch now
             self._notes.append(
-                "Modules of torch are not recorded, because its functions are not those of PyTorch "
+                "Modules of torch are not recorded, because its functions differ from PyTorch's "
                 f"({format_error(error)}). Install PyTorch again, unless a test put a stand-in "
                 "for it into `sys.modules`."
             )
