@@ -1,6 +1,6 @@
 // Filtering and sorting of a table's rows.
 
-import { compile } from "../data/embedded/pattern.ts";
+import { compile } from "../data/embedded/search_pattern.ts";
 import type { TableData } from "../data/wire_types.ts";
 import { isText } from "./column_specs.ts";
 import { sortedRows } from "./sort.ts";

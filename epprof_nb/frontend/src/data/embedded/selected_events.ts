@@ -5,7 +5,7 @@ import type { EventSet, Events, Highlight, HighlightMasks } from "../events.ts";
 import { KIND, type Kind, kindCode } from "../kinds.ts";
 import { hitOf, type SelectionQuery } from "../selection_queries.ts";
 import type { Cell, EventRef, Prefix } from "../wire_types.ts";
-import { matches } from "./pattern.ts";
+import { matches } from "./search_pattern.ts";
 
 type EventRows = Partial<Record<Prefix, number[]>>;
 
