@@ -2,7 +2,7 @@
 
 The least time of an operator is the longer of two times: its FLOPs at the peak of the arithmetic,
 and its least bytes at the peak of the bandwidth. Peaks are measured, see
-`epprof_nb.analysis.peaks.peaks_in_info`; costs come from `epprof_nb.analysis.onnx.op_costs`.
+`epprof_nb.analysis.peaks.peaks_in_info`; costs come from `epprof_nb.analysis.onnx.flops_and_bytes`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.attribution import attributed_op_rows
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
-from epprof_nb.analysis.onnx.op_costs import op_cost, parse_shapes
+from epprof_nb.analysis.onnx.flops_and_bytes import op_cost, parse_shapes
 from epprof_nb.analysis.peaks.peaks_in_info import peaks_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.onnx.op_costs import Cost
+    from epprof_nb.analysis.onnx.flops_and_bytes import Cost
     from epprof_nb.arrays.types import IntArray
 
     Floats = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ import epprof_nb
 from epprof_nb import host
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.rules.device_work.far_from_peak import far_from_roof
-from epprof_nb.analysis.onnx.op_costs import op_cost, parse_shapes
+from epprof_nb.analysis.onnx.flops_and_bytes import op_cost, parse_shapes
 from epprof_nb.analysis.peaks.measure_peaks import measure
 from epprof_nb.analysis.peaks.peaks_in_info import Peaks, peaks_of
 from tests.helpers.tiny import call, kernel, op, profile
