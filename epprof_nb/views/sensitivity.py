@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.experiments.sensitivity import Sensitivity
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.views.renderers.drawing import Drawing
+    from epprof_nb.views.renderers.svg_drawing import Drawing
 
 _ROWS = 12
 _CELL = "padding:2px 14px 2px 0;text-align:left;background:none"

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration, plural, shorten
-from epprof_nb.views.renderers.drawing import CHARACTER, Drawing, Line, Rectangle, Text
+from epprof_nb.views.renderers.svg_drawing import CHARACTER, Drawing, Line, Rectangle, Text
 from epprof_nb.views.renderers.time_axis import round_step
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.compare.compare_sides import ComparisonResult
     from epprof_nb.views.renderers.comparison_rows import Row, ShownTable
-    from epprof_nb.views.renderers.drawing import Drawing
     from epprof_nb.views.renderers.flame_graph import FlameGraph
+    from epprof_nb.views.renderers.svg_drawing import Drawing
 
 _NAME_WIDTH = 48
 _UNIT = re.compile(r"(?<=\d) (?=%|[mnµ]?s\b)| (?=\N{RIGHTWARDS ARROW})")

@@ -8,14 +8,14 @@ import numpy as np
 
 from epprof_nb.util import palette
 from epprof_nb.views.queries.window import WindowQuery, query_window
-from epprof_nb.views.renderers.canvas import blend, fit, translucent
+from epprof_nb.views.renderers.pixel_canvas import blend, fit, translucent
 from epprof_nb.views.timeline.op_colours import COLOURS, op_colours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.views.renderers.canvas import Canvas
+    from epprof_nb.views.renderers.pixel_canvas import Canvas
     from epprof_nb.views.view_model import ViewModel
 
 ROW = 18

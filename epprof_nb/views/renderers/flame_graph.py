@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.util import palette
 from epprof_nb.util.format import base_name, duration, plural, shorten, signed_percent
 from epprof_nb.util.html import to_base64
-from epprof_nb.views.renderers.drawing import CHARACTER, Drawing, Rectangle, Text
 from epprof_nb.views.renderers.html import POLICY, framed, program_html
+from epprof_nb.views.renderers.svg_drawing import CHARACTER, Drawing, Rectangle, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,8 +21,8 @@ from epprof_nb.views.renderers.job_picture import draw, strips_data
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.views.renderers.drawing import Drawing
     from epprof_nb.views.renderers.job_model import Process, ShownJob
+    from epprof_nb.views.renderers.svg_drawing import Drawing
     from epprof_nb.views.view_model import ViewModel
 
 _ROWS = 20

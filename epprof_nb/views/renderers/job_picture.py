@@ -8,8 +8,8 @@ import numpy as np
 
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration, percent, shorten
-from epprof_nb.views.renderers.drawing import Area, Drawing, Item, Line, Rectangle, Stairs, Text
 from epprof_nb.views.renderers.job_model import BINS
+from epprof_nb.views.renderers.svg_drawing import Area, Drawing, Item, Line, Rectangle, Stairs, Text
 from epprof_nb.views.renderers.time_axis import round_step
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 from epprof_nb.analysis.utilisation.counters import busy_shares, known_mean
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration
-from epprof_nb.views.renderers.canvas import Canvas, fit, text_width, translucent
 from epprof_nb.views.renderers.event_rows import ROW, draw_events
+from epprof_nb.views.renderers.pixel_canvas import Canvas, fit, text_width, translucent
 from epprof_nb.views.renderers.time_axis import round_step
 from epprof_nb.views.view_model import FINDINGS_LEFT_OUT
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from epprof_nb.analysis.experiments.sentences import is_measured, wins_nothing
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration, shorten
-from epprof_nb.views.renderers.drawing import Drawing, Line, Rectangle, Text
+from epprof_nb.views.renderers.svg_drawing import Drawing, Line, Rectangle, Text
 from epprof_nb.views.renderers.time_axis import round_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.analysis.experiments.sensitivity import Sensitivity
-    from epprof_nb.views.renderers.drawing import Item
+    from epprof_nb.views.renderers.svg_drawing import Item
 
 _WIDTH, _LEFT, _RIGHT = 720, 170, 28
 _TOP, _ROW, _BAR, _AXIS = 40, 24, 10, 24

@@ -12,9 +12,9 @@ from PIL import Image
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.util import palette
-from epprof_nb.views.renderers import canvas
+from epprof_nb.views.renderers import pixel_canvas
 from epprof_nb.views.renderers import png as png_renderer
-from epprof_nb.views.renderers.canvas import Canvas, blend, fit, text_width
+from epprof_nb.views.renderers.pixel_canvas import Canvas, blend, fit, text_width
 from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.view_model import ViewModel
 from tests.helpers.tiny import activity, kernel, line, op, profile
@@ -113,9 +113,11 @@ def test_the_picture_is_legible_on_a_light_and_on_a_dark_page():
         assert (pixels == page).all(axis=2).mean() > 0.4
     # Text has a plate below it: it is the same on both pages.
     assert (light[:60, 20:300] == dark[:60, 20:300]).all(axis=2).mean() > 0.6
-    plate = bytes.fromhex(canvas._PLATE[1:])
+    plate = bytes.fromhex(pixel_canvas._PLATE[1:])
     for text in (palette.TEXT, png_renderer._FAINT):
-        low, high = sorted(luminance(list(bytes.fromhex(c[1:]))) for c in (text, canvas._PLATE))
+        low, high = sorted(
+            luminance(list(bytes.fromhex(c[1:]))) for c in (text, pixel_canvas._PLATE)
+        )
         assert (high + 0.05) / (low + 0.05) >= 4.5
         assert (light == list(bytes.fromhex(text[1:]))).all(axis=2).any()
     assert (dark == list(plate)).all(axis=2).any()
@@ -144,16 +146,16 @@ def test_a_text_is_shortened_to_its_room(text):
 
 def test_the_font_has_the_signs_of_the_summary(monkeypatch):
     def drawn(text: str) -> bytes:
-        return bytes(canvas._font(11).getmask(text))
+        return bytes(pixel_canvas._font(11).getmask(text))
 
     missing = drawn("\ue123")
     assert all(drawn(sign) != missing for sign in "µ·\N{MULTIPLICATION SIGN}…>")
     # Without Matplotlib's fonts and those of the system, Pillow's own font remains.
-    canvas._font.cache_clear()
-    monkeypatch.setattr(canvas, "find_spec", lambda _: None)
-    monkeypatch.setattr(canvas, "_FONT", "no-such-font.ttf")
+    pixel_canvas._font.cache_clear()
+    monkeypatch.setattr(pixel_canvas, "find_spec", lambda _: None)
+    monkeypatch.setattr(pixel_canvas, "_FONT", "no-such-font.ttf")
     assert text_width("stream 7", 11) > 20
-    canvas._font.cache_clear()
+    pixel_canvas._font.cache_clear()
 
 
 def test_the_output_of_a_cell_imports_neither_matplotlib_nor_pandas():

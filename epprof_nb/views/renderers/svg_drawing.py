@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from PIL import ImageColor
 
-from epprof_nb.views.renderers.canvas import Canvas
+from epprof_nb.views.renderers.pixel_canvas import Canvas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
