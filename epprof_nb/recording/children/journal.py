@@ -19,6 +19,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.core.own_thread import OwnThread
 from epprof_nb.recording.children.forks import forks
+from epprof_nb.recording.frameworks.framework_ops import OF_KINDS, kinds_of
 from epprof_nb.recording.session.profile_info import own_versions
 from epprof_nb.recording.statements.statement_registry import STATEMENT, statement_of
 from epprof_nb.util.shadowed_modules import own_imports
@@ -154,6 +155,7 @@ class _Content:
 
     def __init__(self) -> None:
         self._batches = self._stacks = self._names = self._op_names = self._op_args = 0
+        self._kinds: set[int] = set()
         self._dropped = {"activities": 0, "ops": 0}
 
     def since_last(self, recording: Recording) -> Entries:
@@ -191,6 +193,9 @@ class _Content:
         entries["statements"] = _json(
             {key: place for batch in batches for key, place in _statements(batch.ops)}
         )
+        kinds = {number: kind for batch in batches for number, kind in _kinds(batch.ops)}
+        entries["kinds"] = _json({n: kinds[n] for n in kinds.keys() - self._kinds})
+        self._kinds |= kinds.keys()
         entries["state"] = _json(_state(recording))
         return entries
 
@@ -241,6 +246,14 @@ def _statements(ops: dict[str, Any]) -> Iterator[tuple[int, tuple[str, int, int]
         statement = statement_of(key)
         if statement is not None:
             yield key, (statement.cell.name, statement.line, statement.end_line)
+
+
+def _kinds(ops: dict[str, Any]) -> Iterator[tuple[int, tuple[str, str, str | None]]]:
+    """Yield the payload ids of the framework ops among some ops, with their kinds."""
+    has_kind = np.isin(np.frombuffer(ops["category"], np.uint16), OF_KINDS)
+    payload = np.frombuffer(ops["payload_id"], np.uint32)[has_kind]
+    for number, kind in kinds_of(payload.astype(np.int64)).items():
+        yield number, (kind.op_type, kind.source, kind.args)
 
 
 def _state(recording: Recording) -> dict[str, Any]:

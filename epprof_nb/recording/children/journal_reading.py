@@ -18,6 +18,7 @@ from epprof_nb.data.stack_table import with_stack_rows
 from epprof_nb.data.table import STORAGE, Table
 from epprof_nb.recording.children.journal import GRAPH_TABLES, TABLES, journal_schema
 from epprof_nb.recording.code_texts import merged_texts
+from epprof_nb.recording.frameworks.framework_ops import OF_KINDS, id_of
 from epprof_nb.recording.native_columns import OP_NAME
 from epprof_nb.recording.recorder import RecordedGraphs, RecorderOutput
 from epprof_nb.recording.session.correlate import correlate
@@ -86,6 +87,7 @@ class KilledRecording:
         self._op_names: list[str] = []
         self._op_args: list[str] = []
         self._statements: dict[int, int] = {}
+        self._kinds: dict[int, int] = {}
         self._batches: list[Batch] = []
         self._stacks: list[dict[str, Any]] = []
         for entries in flushes:
@@ -100,6 +102,9 @@ class KilledRecording:
             if int(key) not in self._statements:
                 statement = Statement(Cell(str(cell), ""), int(line), int(end_line), "")
                 self._statements[int(key)] = register([statement], [-1])
+        for number, (op_type, source, args) in json.loads(entries["kinds"]).items():
+            own = id_of(str(op_type), str(source), None if args is None else str(args))
+            self._kinds[int(number)] = own
         batches: dict[int, dict[str, bytes]] = defaultdict(dict)
         stacks: dict[int, dict[str, bytes]] = defaultdict(dict)
         for name, value in entries.items():
@@ -123,6 +128,10 @@ class KilledRecording:
         category = np.frombuffer(ops["category"], np.uint16)
         for row in np.flatnonzero(category == STATEMENT).tolist():
             payload[row] = self._statements.get(int(payload[row]), _NO_STATEMENT)
+        has_kind = np.isin(category, OF_KINDS)
+        used, of_row = np.unique(payload[has_kind], return_inverse=True)
+        own = [self._kinds[number] for number in used.tolist()]
+        payload[has_kind] = np.array(own, np.uint32)[of_row]
         ops["payload_id"] = payload.tobytes()
         numbers = {name.split("/")[1] for name in entries if name.startswith("outputs/")}
         outputs = [_output(entries, f"outputs/{at}/") for at in sorted(numbers, key=int)]
@@ -181,7 +190,8 @@ class KilledRecording:
     def _notes(self) -> list[str]:
         note = (
             "The process was killed. The profile comes from its journal, which is written every 5 "
-            "seconds: later work is missing, and so are details of ops that frameworks recorded."
+            "seconds: later work is missing, and so are details of PyTorch's operators and of NVTX "
+            "ranges."
         )
         notes = [note]
         if self._dropped:

@@ -23,6 +23,9 @@ CALL, RANGE, NVTX, OPERATOR, AUTOGRAD_NODE, COLLECTION, TASK = 6, 7, 8, 9, 10, 1
 FRAMEWORK_TYPES = ("call", "range", "range", "operator", "autograd_node", "gc", "task")
 FRAMEWORK_CATEGORIES = ("framework", "user", "user", "operator", "operator", "python", "framework")
 
+OF_KINDS = (CALL, RANGE, COLLECTION)
+"""Categories whose payload ids are those of this module."""
+
 FUSED = ("fused", "fused_backward")
 """Op types of kernels that belong to several modules, in the forward and backward pass."""
 
@@ -58,8 +61,12 @@ _lock = fork_safe_lock()
 
 def kind_id(op_type: str, source: str, **args: object) -> int:
     """Return the payload id of a kind of op; equal kinds have the same id."""
-    text = json.dumps(args, default=str) if args else None
-    key = (op_type, source, text)
+    return id_of(op_type, source, json.dumps(args, default=str) if args else None)
+
+
+def id_of(op_type: str, source: str, args: str | None) -> int:
+    """Return the payload id of a kind of op with its arguments as JSON; see `kind_id`."""
+    key = (op_type, source, args)
     known = _ids.get(key)
     if known is not None:
         return known

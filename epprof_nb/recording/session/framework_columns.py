@@ -9,11 +9,9 @@ import numpy as np
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.recording.frameworks.framework_ops import (
     AUTOGRAD_NODE,
-    CALL,
-    COLLECTION,
     NVTX,
+    OF_KINDS,
     OPERATOR,
-    RANGE,
     TASK,
     kinds_of,
 )
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 def add_framework_columns(
     ops: Table, category: npt.NDArray[Any], payload: npt.NDArray[Any]
 ) -> Table:
-    """Fill in the columns that framework ops take from their kind.
+    """Fill in the columns of the ops whose details their framework keeps.
 
     Parameters
     ----------
@@ -38,10 +36,6 @@ def add_framework_columns(
     category, payload
         Native columns of the same rows.
     """
-    rows = np.flatnonzero(np.isin(category, (CALL, RANGE, COLLECTION)))
-    if len(rows):
-        numbers = payload[rows].astype(np.int64)
-        ops = _with_kinds(ops, rows, numbers, kinds_of(numbers))
     rows = np.flatnonzero(category == NVTX)
     if len(rows):
         from epprof_nb.recording.jax.xla_ranges import is_of_xla, with_xla_ranges
@@ -57,6 +51,17 @@ def add_framework_columns(
         ops = ops.replace(source=source)
     rows = np.flatnonzero(np.isin(category, (OPERATOR, AUTOGRAD_NODE)))
     return with_operators(ops, rows, payload[rows].astype(np.int64)) if len(rows) else ops
+
+
+def add_columns_of_kinds(
+    ops: Table, category: npt.NDArray[Any], payload: npt.NDArray[Any]
+) -> Table:
+    """Fill in the columns of the ops whose kinds Python code has registered."""
+    rows = np.flatnonzero(np.isin(category, OF_KINDS))
+    if not len(rows):
+        return ops
+    numbers = payload[rows].astype(np.int64)
+    return _with_kinds(ops, rows, numbers, kinds_of(numbers))
 
 
 def _with_kinds(

@@ -17,6 +17,7 @@ from epprof_nb.recording.frameworks.framework_ops import (
     TASK,
 )
 from epprof_nb.recording.native_columns import OP_NAME, name_of
+from epprof_nb.recording.session.framework_columns import add_columns_of_kinds
 from epprof_nb.recording.session.recording import Batch, column
 from epprof_nb.recording.session.token_calls import with_token_arguments
 from epprof_nb.recording.statements.statement_registry import STATEMENT
@@ -73,6 +74,7 @@ def ops_table(
     for name in ("end_ns", "duration_ns"):
         raw[name][is_open] -= longer.clip(min=0)
     table, category = _table(raw, batches[-1].ops)
+    table = add_columns_of_kinds(table, category, raw["payload_id"])
     outputs = [output for batch in batches for output in batch.outputs]
     for recorder in recorders:
         table = recorder.with_details(table, category, raw["payload_id"], outputs)

@@ -1,6 +1,7 @@
 """Journals of recordings: what a killed process leaves is what it has recorded until then."""
 
 import ast
+import gc
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from epprof_nb.files.epprof.manifest_checks import DAMAGE
 from epprof_nb.recording.children import journal as journal_module
 from epprof_nb.recording.children.journal import Journal
 from epprof_nb.recording.children.journal_reading import KilledRecording
+from epprof_nb.recording.frameworks.framework_ops import kind_id
 from epprof_nb.recording.session import session
 from epprof_nb.recording.statements.instrument_cell import instrument
 from epprof_nb.recording.statements.statement_registry import Cell
@@ -110,6 +112,29 @@ def test_statements_keep_their_lines_in_another_process(journal):
         [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[['x = 1', 'In[9]', 1, 1], ['y = [ x, ]', 'In[9]', 3, 5]]\n"
+
+
+def test_another_process_reads_pauses_of_the_garbage_collector(journal):
+    kind_id("of no pause", "test")  # the reader has none of its id
+    gc.collect()
+    gc.collect(0)
+    journal()
+    gc.collect()
+    path = journal()
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from epprof_nb.recording.children.journal_reading import KilledRecording\n"
+        "from epprof_nb.recording.frameworks.framework_ops import kind_id\n"
+        "kind_id('another', 'reader', number=1)\n"
+        "ops = KilledRecording(Path(sys.argv[1])).profile().ops\n"
+        "ops = ops[ops['name'] == 'garbage collection']\n"
+        "print(set(ops['op_type']), [row['generations'] for row in ops['args']].count([2]))\n"
+        "print([0, 1] in [row['generations'] for row in ops['args']])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "{'gc'} 2\nTrue\n"
 
 
 def test_what_exceeds_the_limit_is_dropped_and_counted(journal, monkeypatch):

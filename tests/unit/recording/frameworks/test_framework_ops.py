@@ -18,7 +18,10 @@ from epprof_nb.recording.frameworks.framework_ops import (
     kind_id,
     new_kind,
 )
-from epprof_nb.recording.session.framework_columns import add_framework_columns
+from epprof_nb.recording.session.framework_columns import (
+    add_columns_of_kinds,
+    add_framework_columns,
+)
 from epprof_nb.recording.statements.markers import install_markers
 from tests.helpers.marked_cells import marked
 from tests.helpers.recorded_ops import drained, recording, stack
@@ -162,6 +165,7 @@ def filled(rows):
             "source": CategoryColumn.of(["cell"] * len(rows)),
         },
     )
+    table = add_columns_of_kinds(table, category, payload)
     made = add_framework_columns(table, category, payload)
     return [made.names(name).to_list() for name in ("op_type", "source", "args")]
 
