@@ -189,7 +189,7 @@ def _info(
     for name in _COUNTS:
         of_parts = [(info.get("recorded") or {}).get(name) or {} for info in infos]
         counts[name] = _summed(of_parts)
-    for name in ("dropped", "ops_lost", "calls_lost"):
+    for name in ("dropped", "ops_lost", "calls_lost", "statements_lost"):
         counts[name] = sum(int((info.get("recorded") or {}).get(name) or 0) for info in infos)
     attribution = [part.tables["activities"].names("attribution") for part in parts]
     hows = ("stack", "cell", "learned", "none")

@@ -199,9 +199,18 @@ def test_calls_and_resumptions_are_no_iterations(profile, cell):
 
 
 def test_a_recursive_line_is_no_loop_over_values(insights):
-    (found,) = insights(RECURSION.replace("13", "16")).query("kind == 'hot line'").itertuples()
+    (found,) = insights(RECURSION.replace("13", "20")).query("kind == 'hot line'").itertuples()
     assert " rounds" not in found.text
     assert "whole arrays" not in found.remedy
+
+
+def test_executions_that_were_left_out_are_no_count_of_a_line(profile):
+    prof = profile(RECURSION.replace("13", "20"))
+    lost = prof.info["recorded"]["statements_lost"]
+    assert lost > 0
+    assert f"{lost:,} executions of statements in recursive calls not recorded" in repr(prof)
+    (found,) = prof.insights().query("kind == 'hot line'").itertuples()
+    assert " ms in at least " in found.text
 
 
 @pytest.mark.parametrize(

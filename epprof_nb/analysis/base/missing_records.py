@@ -56,6 +56,19 @@ def record_counts(info: Mapping[str, Any]) -> Counts | None:
     return Counts(max(launched - lost, 0), max(launched, lost)) if launched or lost else None
 
 
+def statements_lost(info: Mapping[str, Any]) -> int:
+    """Return the number of executions of statements in recursive calls that were not recorded.
+
+    Examples
+    --------
+    >>> statements_lost({"recorded": {"statements_lost": 7}}), statements_lost({})
+    (7, 0)
+    """
+    recorded = info.get("recorded")
+    lost = recorded.get("statements_lost") if isinstance(recorded, Mapping) else None
+    return max(total_count(lost), 0)
+
+
 def total_count(counts: object) -> int:
     """Return the sum of numbers by kind; a plain number is its own sum."""
     if isinstance(counts, Mapping):

@@ -37,12 +37,8 @@ def are_in_turns(index: ProfileIndex, inner: IntArray, outer: IntArray) -> BoolA
         int64 arrays of one length: rows of statements, and those of the statements around them.
     """
     ops = index.profile.tables["ops"]
-    cells, names = ops.names("cell"), ops.names("name").codes
-    is_line = ops["line"] != MISSING
-    place, first = group_codes(cells.codes, ops["line"], names)
-    outermost = index.tree.is_outermost(np.where(is_line, place, MISSING))
-    is_recursive = np.zeros(len(first), np.bool_)
-    is_recursive[place[is_line & ~outermost]] = True
+    cells = ops.names("cell")
+    place, is_outermost, is_recursive = index.cached(recursion)
     texts = [index.profile.sources.get(cell, "") for cell in cells.categories] + [""]
     pairs, first_pair = group_codes(place[inner], place[outer])
     found = np.zeros(len(first_pair), np.bool_)
@@ -54,8 +50,8 @@ def are_in_turns(index: ProfileIndex, inner: IntArray, outer: IntArray) -> BoolA
         if body is not None and (body.is_loop or (is_same_cell and line in body.lines)):
             found[number] = body.is_loop and is_same_cell and line in body.lines
         elif line not in _resumed_lines(texts[cells.codes[within]]):
-            found[number] = not is_recursive[place[around]]
-    in_turns: BoolArray = found[pairs] & outermost[outer]
+            found[number] = not is_recursive[around]
+    in_turns: BoolArray = found[pairs] & is_outermost[outer]
     return in_turns
 
 
@@ -64,6 +60,24 @@ class _Body(NamedTuple):
 
     lines: range
     is_loop: bool
+
+
+class Recursion(NamedTuple):
+    """Statements that run in themselves: columns of all ops."""
+
+    place: IntArray
+    is_outermost: BoolArray
+    is_recursive: BoolArray
+
+
+def recursion(index: ProfileIndex) -> Recursion:
+    """Return the number of each statement's place, and which statements run in themselves."""
+    ops = index.profile.tables["ops"]
+    is_line = ops["line"] != MISSING
+    place, _ = group_codes(ops.names("cell").codes, ops["line"], ops.names("name").codes)
+    is_outermost = index.tree.is_outermost(np.where(is_line, place, MISSING))
+    is_recursive = is_line & np.isin(place, place[is_line & ~is_outermost])
+    return Recursion(place, is_outermost, is_recursive)
 
 
 @lru_cache(maxsize=64)

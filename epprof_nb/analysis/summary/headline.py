@@ -19,6 +19,7 @@ from epprof_nb.analysis.base.index import ProfileIndex, index_of
 from epprof_nb.analysis.base.missing_records import (
     Counts,
     record_counts,
+    statements_lost,
     total_count,
     unrecorded_gaps,
 )
@@ -113,6 +114,8 @@ class Headline:
     says_no_gpu: bool
     is_trace: bool
     repeats: RepeatStatistics | None
+    statements_lost: int = 0
+    """Executions of statements that were left out to keep the overhead low."""
     memory: tuple[str, ...] = ()
     """Lines on the memory of GPUs, if it was recorded."""
 
@@ -153,12 +156,16 @@ class Headline:
     @property
     def recording_text(self) -> str:
         """The part of `data_quality_text` about recording; empty if unknown."""
-        if self.recorded is None:
-            return ""
-        if self.is_complete:
-            return "recorded 100 %"
-        kept, launched = self.recorded
-        return f"recorded {kept:,} of {plural(launched, 'record')}"
+        parts = []
+        if self.recorded is not None and self.is_complete:
+            parts.append("recorded 100 %")
+        elif self.recorded is not None:
+            kept, launched = self.recorded
+            parts.append(f"recorded {kept:,} of {plural(launched, 'record')}")
+        if self.statements_lost:
+            left_out = plural(self.statements_lost, "execution")
+            parts.append(f"{left_out} of statements in recursive calls not recorded")
+        return ", ".join(parts)
 
     @property
     def is_complete(self) -> bool:
@@ -332,6 +339,7 @@ def headline_of(index: ProfileIndex) -> Headline:
         else repeat_statistics(index)
         or index.cached(step_statistics)
         or index.cached(decode_statistics),
+        statements_lost=statements_lost(profile.info),
         memory=memory_lines(index),
     )
 

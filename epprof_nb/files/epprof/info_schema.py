@@ -143,6 +143,7 @@ _TYPES: dict[str, Any] = {
         "dropped": _count,
         "limit": _count,
         "ops_lost": _count,
+        "statements_lost": _count,
         "calls_lost": _count,
     },
     "attribution": _COUNTS,

@@ -228,6 +228,7 @@ def _recorded(correlated: CorrelatedTables, limit: int) -> dict[str, Any]:
         **({"limit": limit} if is_full else {}),
         "ops_lost": correlated.ops_dropped,
         "calls_lost": correlated.calls_dropped,
+        "statements_lost": correlated.statements_unmarked,
     }
 
 

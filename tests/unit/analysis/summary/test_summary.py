@@ -80,6 +80,16 @@ def test_line_has_the_totals():
     assert f"recorded 100 %, {took}" in line
 
 
+def test_statements_that_were_left_out_are_stated():
+    lost = {"recorded": {"statements_lost": 103_952}}
+    line = headline_text(profile([kernel(1, 0, 20)], **lost))
+    assert line.endswith("103,952 executions of statements in recursive calls not recorded")
+    assert "not recorded" not in headline_text(profile([kernel(1, 0, 20)], recorded={}))
+    both = {"launched": {"kernel": 1}, "lost": {}, "statements_lost": 1}
+    line = headline_text(profile([kernel(1, 0, 20)], recorded=both))
+    assert "recorded 100 %, 1 execution of statements in recursive calls not recorded" in line
+
+
 @pytest.mark.parametrize("share", [0.0097, 4.3])
 def test_overhead_is_always_a_time(share):
     cost = {"share": share, "ns": 97_000_000}

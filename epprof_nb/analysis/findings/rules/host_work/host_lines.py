@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.added_time.added_time import added_time, added_to_ops
+from epprof_nb.analysis.base.missing_records import statements_lost
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.places import Places
@@ -28,7 +29,7 @@ from epprof_nb.analysis.findings.host_waits import (
 from epprof_nb.analysis.findings.known_waits import known_wait, waits_of_ops
 from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
-from epprof_nb.analysis.steps.turns import are_in_turns
+from epprof_nb.analysis.steps.turns import are_in_turns, recursion
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.schema import SLEEP
@@ -87,8 +88,8 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         in_rows[outermost] = True
         more_ns = int(added_ns[index.tree.nearest_ancestor(in_rows) != MISSING].sum())
         total = int(ops["duration_ns"][outermost].sum()) - more_ns
-    is_recursive = len(_outermost(index, rows)) < len(rows) and not rounds
-    many = not is_recursive and count >= MANY and total < SHORT_NS * count
+    is_recursive = _recurs(index, rows)
+    many = not (is_recursive and not rounds) and count >= MANY and total < SHORT_NS * count
     if not many and any(hot_function(index)):
         return  # it says more than the line that calls the function
     each = f", {duration(total / count)} each" if many else ""
@@ -99,7 +100,9 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     threads = len(np.unique(ops["thread_id"][rows]))
     if threads == 1:  # which executions it was added to is not known if some have no row
         more_ns, total = more_ns + max(total - wall_ns, 0), min(total, wall_ns)
-    detail = f" in {plural(count, word)}{each}{without_added(total + more_ns, more_ns)}"
+    is_counted = not is_recursive or not statements_lost(index.profile.info)
+    least = "" if is_counted else "at least "
+    detail = f" in {least}{plural(count, word)}{each}{without_added(total + more_ns, more_ns)}"
     took = time_taken(total, wall_ns, threads, detail)
     remedy = _VALUE_BY_VALUE if many else wait_remedy(index) if waited else _REMEDY
     remedy = known.remedy if known else remedy
@@ -116,6 +119,12 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         is_unprofiled=True,
         rows=partial(np.copy, rows),
     )
+
+
+def _recurs(index: ProfileIndex, rows: IntArray) -> bool:
+    """Return whether some statements recur, or are in those that do."""
+    around = index.tree.nearest_ancestor(index.cached(recursion).is_recursive)
+    return bool((around[rows] != MISSING).any())
 
 
 def _outermost(index: ProfileIndex, rows: IntArray) -> IntArray:
