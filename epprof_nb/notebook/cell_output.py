@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from IPython.display import display
 
+from epprof_nb.analysis.base.index import add_to_info
 from epprof_nb.notebook.messages import warn
 from epprof_nb.util.format import format_error
 
@@ -30,12 +32,20 @@ def save(profile: Profile, path: Path) -> None:
 
 
 def show(profile: Profile, job: Job | None) -> None:
-    """Display a profile, the job that it is a part of, and its experiment."""
+    """Display a profile, the job that it is a part of, and its experiment.
+
+    The info of the profile has the time that it took, which the cell takes longer.
+    """
+    begin = time.perf_counter_ns()
     try:
         for shown in _shown(profile, job):
             display(shown)
     except Exception as failure:  # noqa: BLE001
         warn(f"the profile could not be displayed ({format_error(failure)}).")
+        return
+    cost = profile.info.get("profiling_cost") or {}
+    draw_ns = time.perf_counter_ns() - begin
+    add_to_info(profile, profiling_cost={**cost, "draw_ns": draw_ns})
 
 
 def _shown(profile: Profile, job: Job | None) -> Iterator[object]:

@@ -47,6 +47,15 @@ def test_output_stays_as_it_is(run, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_the_time_that_drawing_took_is_in_info(run, shell):
+    run("%%gpuprofile prof\nx = 1")
+    prof = shell.user_ns["prof"]
+    assert prof.info["profiling_cost"]["draw_ns"] > 0
+    assert prof.info["profiling_cost"]["ns"] > 0
+    run("%%gpuprofile prof --quiet\nx = 1")
+    assert "draw_ns" not in shell.user_ns["prof"].info["profiling_cost"]
+
+
 def test_quiet_shows_nothing(run, shell, shown):
     run("%%gpuprofile prof --quiet\nx = 1")
     run("%config GpuProfile.quiet = True\n")

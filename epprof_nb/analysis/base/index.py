@@ -254,6 +254,26 @@ def index_of(profile: ProfileData) -> ProfileIndex:
     return index
 
 
+def add_to_info(profile: ProfileData, **entries: Any) -> None:
+    """Add entries to a profile's info that change no analysis, so that its index stays.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> profile = synthetic_profile(activities=100)
+    >>> index = index_of(profile)
+    >>> add_to_info(profile, place="here")
+    >>> index_of(profile) is index
+    True
+    """
+    with _lock:
+        index = _indexes.get(profile)
+        is_current = index is not None and _is_same(index.profile, profile)
+        profile.info.update(entries)
+        if index is not None and is_current:
+            index.profile.info.update(deepcopy(entries))
+
+
 def _is_same(indexed: ProfileData, profile: ProfileData) -> bool:
     """Return whether a profile has the tables, info and sources that were indexed."""
     try:

@@ -69,11 +69,15 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """The profiler's own time, ns: to start, and to join its records; None if unknown."""
+    """The profiler's own time, ns: to start, join its records, and draw; None if unknown.
+
+    ``total_ns`` is without drawing.
+    """
 
     total_ns: int
     start_ns: int | None = None
     join_ns: int | None = None
+    draw_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +211,10 @@ class Headline:
             )
             sentences = [
                 took,
-                "Drawing the view takes further time, which depends on the number of records.",
+                "Drawing the view takes further time, which is `draw_ns` in the info's "
+                "`profiling_cost` afterwards."
+                if self.overhead.draw_ns is None
+                else f"Drawing the view below the cell took {duration(self.overhead.draw_ns)}.",
                 "Neither is part of the wall time or a slowdown.",
             ]
         if self.slowdown is not None:
@@ -268,16 +275,16 @@ def _overhead(info: dict[str, Any], wall_ns: int) -> Overhead | None:
     if not isinstance(cost, Mapping):
         return None
     # A file may contain anything.
-    total, share, start, join = (
+    total, share, start, join, draw = (
         value if isinstance(value := cost.get(key), int | float) else None
-        for key in ("ns", "share", "start_ns", "join_ns")
+        for key in ("ns", "share", "start_ns", "join_ns", "draw_ns")
     )
     if total is None:
         total = None if share is None else share * wall_ns
     if total is None:
         return None
     parts = (None, None) if start is None or join is None else (int(start), int(join))
-    return Overhead(int(total), *parts)
+    return Overhead(int(total), *parts, None if draw is None else int(draw))
 
 
 def _busy(index: ProfileIndex) -> tuple[Busy, ...]:

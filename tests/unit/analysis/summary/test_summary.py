@@ -102,10 +102,13 @@ def test_the_overhead_is_explained():
     summary = headline_of(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
     assert summary.overhead_note == (
         "The profiler took 30.0 ms to start, and 10.0 ms after the code to find the op of each "
-        "record. Drawing the view takes further time, which depends on the number of records. "
-        "Neither is part of the wall time or a slowdown. How much recording slowed the code down "
-        "is not known."
+        "record. Drawing the view takes further time, which is `draw_ns` in the info's "
+        "`profiling_cost` afterwards. Neither is part of the wall time or a slowdown. How much "
+        "recording slowed the code down is not known."
     )
+    cost["draw_ns"] = 300_000_000
+    drawn = headline_of(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
+    assert "Drawing the view below the cell took 300 ms." in drawn.overhead_note
     assert (
         "took 40.0 ms"
         in headline_of(
