@@ -283,8 +283,10 @@ def _overhead(info: dict[str, Any], wall_ns: int) -> Overhead | None:
         total = None if share is None else share * wall_ns
     if total is None:
         return None
-    parts = (None, None) if start is None or join is None else (int(start), int(join))
-    return Overhead(int(total), *parts, None if draw is None else int(draw))
+    draw_ns = None if draw is None else int(draw)
+    if start is None or join is None:
+        return Overhead(int(total), draw_ns=draw_ns)
+    return Overhead(int(total), int(start), int(join), draw_ns)
 
 
 def _busy(index: ProfileIndex) -> tuple[Busy, ...]:
