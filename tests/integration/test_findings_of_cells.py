@@ -1,5 +1,6 @@
 """Findings on cells as users write them: threads that wait, recursion, generators, coroutines."""
 
+import numpy as np
 import pytest
 
 from epprof_nb.analysis.base.index import index_of
@@ -103,6 +104,36 @@ async def fetch(number):
     return len(page)
 sizes = await asyncio.gather(*[fetch(number) for number in range(40)])
 """
+WORKERS = """
+import asyncio
+async def work(queue):
+    while True:
+        number = await queue.get()
+        await asyncio.sleep(0.02)
+        queue.task_done()
+async def run():
+    queue = asyncio.Queue()
+    for number in range(8):
+        queue.put_nowait(number)
+    tasks = [asyncio.create_task(work(queue)) for _ in range(2)]
+    await queue.join()
+    for task in tasks:
+        task.cancel()
+await run()
+done = True
+"""
+FIRST_WAIT = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+def work(number):
+    time.sleep(0.3 if number == 0 else 0)
+    return number
+total = 0
+with ThreadPoolExecutor(1) as pool:
+    futures = [pool.submit(work, number) for number in range(15)]
+    for future in as_completed(futures):
+        total += future.result()
+"""
 FOR = """
 total = 0
 for number in range(20):
@@ -196,6 +227,28 @@ def test_calls_and_resumptions_are_no_iterations(profile, cell):
     assert len(iterations(index_of(prof)).start) == 0
     assert len(prof.ops) > MIN_ITERATIONS
     assert not prof.insights()["kind"].isin(["warm-up", "outliers", "drift"]).any()
+
+
+def test_a_line_that_awaits_waits_in_the_event_loop(insights):
+    (found,) = insights(WORKERS).query("kind == 'hot line'").itertuples()
+    assert found.text.startswith("Line 17 (`await run()`)")
+    assert found.text.endswith(", most of it to wait in the event loop.")
+    assert found.remedy.startswith("This code waits")
+
+
+def test_turns_of_coroutines_that_run_at_once_are_no_iterations(profile):
+    prof = profile(WORKERS.replace("range(8)", "range(40)").replace("0.02", "0"))
+    lines = np.append(prof.tables["ops"]["line"], -1)
+    assert lines[iterations(index_of(prof)).loop] != 5  # that of `while True:`
+    assert (lines == 5).sum() == 2
+
+
+def test_a_wait_for_a_thread_is_no_warm_up(insights):
+    assert not insights(FIRST_WAIT)["kind"].isin(["warm-up", "outliers"]).any()
+    alone = FIRST_WAIT.replace("pool.submit(work, number)", "number")
+    alone = alone.replace("as_completed(futures)", "futures")
+    alone = alone.replace("future.result()", "work(future)")
+    assert insights(alone)["kind"].eq("warm-up").any()
 
 
 def test_a_recursive_line_is_no_loop_over_values(insights):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from epprof_nb.analysis.base.processor_use import asleep_ns
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.utilisation.awaited_processes import awaited_processes_ns
+from epprof_nb.analysis.utilisation.host_activity import main_threads
+from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.data.profiles_without_gpu import is_cell_of_job
+from epprof_nb.data.schema import SLEEP
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -44,6 +49,19 @@ def mostly_waited(index: ProfileIndex, total_ns: int) -> bool:
     return 2 * (asleep_ns(index.profile.info, wall_ns) - elsewhere) >= total_ns > 0
 
 
+def is_wait_for_thread(
+    index: ProfileIndex, start_ns: IntArray, end_ns: IntArray, excess_ns: int
+) -> bool:
+    """Return whether the excess of some iterations on the host is a wait for other threads."""
+    if index.is_device_work.any():
+        return False
+    waits = index.profile.tables["thread_waits"]
+    is_main = np.isin(waits["thread_id"], index.cached(main_threads))
+    rows = np.flatnonzero(is_main & ~waits.names("function").equals(SLEEP))
+    waited = union(waits["start_ns"][rows], waits["end_ns"][rows])
+    return 2 * int(covered_between(*waited, start_ns, end_ns).sum()) >= excess_ns > 0
+
+
 def is_wait_for_earlier_process(
     index: ProfileIndex, start_ns: IntArray, end_ns: IntArray, excess_ns: int
 ) -> bool:
@@ -53,3 +71,13 @@ def is_wait_for_earlier_process(
     """
     waited = awaited_processes_ns(index, start_ns, end_ns)
     return 2 * waited >= excess_ns and mostly_waited(index, excess_ns)
+
+
+def waits_for_others(
+    index: ProfileIndex, start_ns: IntArray, end_ns: IntArray, excess_ns: int
+) -> bool:
+    """Return whether the excess of some iterations is a wait for threads or earlier processes."""
+    return any(
+        waits(index, start_ns, end_ns, excess_ns)
+        for waits in (is_wait_for_thread, is_wait_for_earlier_process)
+    )

@@ -10,6 +10,7 @@ from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.thread_labels import thread_names
+from epprof_nb.analysis.base.waiting_frames import OF_EVENT_LOOPS, waiting_stacks
 from epprof_nb.analysis.findings.finding import code, launcher_name, place_name
 from epprof_nb.analysis.findings.frame_name import frame_name
 from epprof_nb.analysis.findings.host_waits import CALL_REMEDY
@@ -30,6 +31,10 @@ _SLEEP_REMEDY = (
 _LOCK_REMEDY = (
     "This code waits for a lock. Hold the lock for less time in the other threads, or do other "
     "work meanwhile."
+)
+_LOOP_REMEDY = (
+    "This code waits until a coroutine can go on: for a timer, the network or a process. Begin to "
+    "wait for more of these at once (`asyncio.gather`, `asyncio.create_task`)."
 )
 
 
@@ -112,6 +117,33 @@ def known_wait(
         ran = _ran(index, thread, start, end)
         text += f", which ran {ran}" if ran else ""
     return KnownWait(text, _LOCK_REMEDY if is_lock else CALL_REMEDY)
+
+
+def wait_of_statements(index: ProfileIndex, rows: IntArray, total_ns: float) -> KnownWait | None:
+    """Return the wait that at least half of the time of some statements was, or None.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    rows
+        int64 array: rows of ``ops``.
+    total_ns
+        Time that they took, the sum over their threads.
+    """
+    op, time = index.cached(waits_of_ops)
+    waits = np.flatnonzero(np.isin(op, rows))
+    found = known_wait(index, waits, time[waits], total_ns)
+    return found or _wait_in_event_loop(index, rows, total_ns)
+
+
+def _wait_in_event_loop(index: ProfileIndex, rows: IntArray, total_ns: float) -> KnownWait | None:
+    ops, samples = index.profile.tables["ops"], index.profile.tables["host_samples"]
+    within = samples_within(index, ops["start_ns"][rows], ops["end_ns"][rows])
+    waits = np.append(waiting_stacks(index, OF_EVENT_LOOPS), False)[samples["stack_id"][within]]
+    if 2 * int(samples["interval_ns"][within][waits].sum()) < total_ns or not waits.any():
+        return None
+    return KnownWait(", most of it to wait in the event loop", _LOOP_REMEDY)
 
 
 def _ran(index: ProfileIndex, thread: int, start: IntArray, end: IntArray) -> str:

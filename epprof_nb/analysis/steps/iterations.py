@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.whole_repeats import whole_repeats
 from epprof_nb.analysis.steps.launch_loops import launch_loop
 from epprof_nb.analysis.steps.optimizer_steps import steps
-from epprof_nb.analysis.steps.turns import are_in_turns
+from epprof_nb.analysis.steps.turns import are_concurrent, are_in_turns
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
@@ -73,6 +73,7 @@ def _longest_loop(index: ProfileIndex, least: int) -> Iterations:
     inner, outer = statements[outer != MISSING], outer[outer != MISSING]
     # A statement in itself is a recursive call, not the body of a loop.
     in_turns = (names[outer] != names[inner]) & are_in_turns(index, inner, outer)
+    in_turns &= ~are_concurrent(index)[outer]
     inner, outer = inner[in_turns], outer[in_turns]
     if not len(inner):
         return Iterations(none, none, none, "iteration", MISSING)

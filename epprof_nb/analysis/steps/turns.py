@@ -62,6 +62,21 @@ class _Body(NamedTuple):
     is_loop: bool
 
 
+def are_concurrent(index: ProfileIndex) -> BoolArray:
+    """Return which statements were suspended while others of their place had begun, in other tasks.
+
+    Others decide when such a statement goes on.
+    """
+    ops, place = index.profile.tables["ops"], index.cached(recursion).place
+    found = np.zeros(len(ops), np.bool_)
+    suspended = np.flatnonzero((ops["suspended_ns"] > 0) & (ops["line"] != MISSING))
+    rows = suspended[np.lexsort((ops["start_ns"][suspended], place[suspended]))]
+    overlaps = place[rows[1:]] == place[rows[:-1]]
+    overlaps &= ops["start_ns"][rows[1:]] < ops["end_ns"][rows[:-1]]
+    found[rows[1:][overlaps]] = found[rows[:-1][overlaps]] = True
+    return found
+
+
 class Recursion(NamedTuple):
     """Statements that run in themselves: columns of all ops."""
 

@@ -26,7 +26,7 @@ from epprof_nb.analysis.findings.host_waits import (
     mostly_waited,
     wait_remedy,
 )
-from epprof_nb.analysis.findings.known_waits import known_wait, waits_of_ops
+from epprof_nb.analysis.findings.known_waits import wait_of_statements, waits_of_ops
 from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.analysis.steps.turns import are_in_turns, recursion
@@ -63,7 +63,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     added, added_ns = index.cached(added_time), index.cached(added_to_ops)
     places, wall_ns = index.cached(Places), wall_of(index.profile)
     wall_ns -= added.total_ns if added else 0
-    place, (wait_op, wait_ns) = places.of_op[:-1], waits_of_ops(index)
+    place, (wait_op, wait_ns) = places.of_op[:-1], index.cached(waits_of_ops)
     host_ns = self_host_ns(ops, tree.parent)
     # A line that waits for a thread takes its time only if no line of the thread does.
     for waits in (_waits_for_threads(index), _waits_for_threads(index, of_cell=False)):
@@ -93,8 +93,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     if not many and any(hot_function(index)):
         return  # it says more than the line that calls the function
     each = f", {duration(total / count)} each" if many else ""
-    waits = np.flatnonzero(np.isin(wait_op, rows))
-    known = known_wait(index, waits, wait_ns[waits], int(host_ns[rows].sum()))
+    known = wait_of_statements(index, rows, int(host_ns[rows].sum()))
     many &= known is None
     waited = known is None and not many and mostly_waited(index, total + more_ns)
     threads = len(np.unique(ops["thread_id"][rows]))

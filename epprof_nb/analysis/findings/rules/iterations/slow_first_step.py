@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.findings.finding import Finding, op_id_of, place_name
-from epprof_nb.analysis.findings.host_waits import is_wait_for_earlier_process
+from epprof_nb.analysis.findings.host_waits import waits_for_others
 from epprof_nb.analysis.findings.rules.iterations.unsteady_iterations import without_warm_up
 from epprof_nb.analysis.steps.iterations import MIN_ITERATIONS, iterations
 from epprof_nb.util.format import duration, plural
@@ -36,7 +36,7 @@ def slow_first_step(index: ProfileIndex) -> Iterator[Finding]:
     excess = int(wall[0]) - usual
     if excess < _LEAST_EXCESS_NS:
         return
-    if is_wait_for_earlier_process(index, found.start[:1], found.end[:1], excess):
+    if waits_for_others(index, found.start[:1], found.end[:1], excess):
         return
     loop = f" of {place_name(index, found.loop)}" if found.loop >= 0 else ""
     table: EvidenceTable = "activities" if index.is_device_work.any() else "ops"

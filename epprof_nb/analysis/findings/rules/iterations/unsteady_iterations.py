@@ -19,7 +19,7 @@ from epprof_nb.analysis.findings.finding import (
     place_name,
 )
 from epprof_nb.analysis.findings.growing_work import growth_of_work
-from epprof_nb.analysis.findings.host_waits import is_wait_for_earlier_process
+from epprof_nb.analysis.findings.host_waits import is_wait_for_thread, waits_for_others
 from epprof_nb.analysis.findings.rules.memory.garbage_collection import COLLECT_LESS, pauses
 from epprof_nb.analysis.steps.causes_of_slow_iterations import collecting, recording
 from epprof_nb.analysis.steps.iterations import iterations
@@ -87,7 +87,7 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     excess -= int(preparation_within(index, found["start_ns"], ends).sum())
     if excess <= 0 or (not settling and _is_first_call(index, found, excess)):
         return
-    if is_wait_for_earlier_process(index, found["start_ns"], ends, excess):
+    if waits_for_others(index, found["start_ns"], ends, excess):
         return
     yield _finding(
         index,
@@ -133,6 +133,9 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
     if excess < _LEAST_EXCESS_NS * len(found) or by_recording >= _MAIN_REASON * excess:
         return
     queued = _excess_of(index, index.cached(queued_work))
+    ends = found["start_ns"] + found["wall_ns"]
+    if is_wait_for_thread(index, found["start_ns"], ends, excess):
+        return
     if queued >= _MAIN_REASON * excess:
         return  # these iterations wait for what others launched
     paused = _excess_of(index, index.cached(collecting))
