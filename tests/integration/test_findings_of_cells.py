@@ -134,6 +134,15 @@ with ThreadPoolExecutor(1) as pool:
     for future in as_completed(futures):
         total += future.result()
 """
+PAIRS = """
+import math
+points = [(i * 37 % 101, i * 53 % 97) for i in range(60)]
+best = 1e9
+for i in range(len(points)):
+    for j in range(i + 1, len(points)):
+        between = math.dist(points[i], points[j])
+        best = min(best, between)
+"""
 FOR = """
 total = 0
 for number in range(20):
@@ -249,6 +258,15 @@ def test_a_wait_for_a_thread_is_no_warm_up(insights):
     alone = alone.replace("as_completed(futures)", "futures")
     alone = alone.replace("future.result()", "work(future)")
     assert insights(alone)["kind"].eq("warm-up").any()
+
+
+@pytest.mark.parametrize("loop", ["range(len(points))", "reversed(range(len(points)))"])
+def test_iterations_with_other_numbers_of_statements_are_not_compared(profile, loop):
+    prof = profile(PAIRS.replace("range(len(points))", loop))
+    assert len(iterations(index_of(prof)).start) == 60
+    assert not prof.insights()["kind"].eq("warm-up").any()
+    for text in prof.insights().query("kind == 'drift'")["text"]:
+        assert "; it ran 119 statements, the first one 1." in text
 
 
 def test_a_recursive_line_is_no_loop_over_values(insights):

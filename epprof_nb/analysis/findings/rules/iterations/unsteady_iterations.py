@@ -24,6 +24,7 @@ from epprof_nb.analysis.findings.rules.memory.garbage_collection import COLLECT_
 from epprof_nb.analysis.steps.causes_of_slow_iterations import collecting, recording
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.analysis.steps.queued_work import queued_work
+from epprof_nb.analysis.steps.statements_of_turns import statements_of_turns
 from epprof_nb.analysis.steps.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
 from epprof_nb.arrays.intervals import complement, union, union_of
 from epprof_nb.arrays.types import MISSING
@@ -53,6 +54,8 @@ _MIN_CLOCK_CHANGE = 0.02
 _LEAST_EXCESS_NS = 10_000
 """Minimum mean excess of outlying iterations: below, time stamps and caches are as likely a cause
 as other processes."""
+_SLOW_STATEMENTS = 2.0
+"""Minimum ratio of an iteration's time per statement to the median one, if their number differs."""
 _MAIN_REASON = 0.5
 """Minimum part of the excess of outlying iterations that a reason explains."""
 _LIMITS = ("power", "thermal", "slowdown")
@@ -62,7 +65,7 @@ _LIMITS = ("power", "thermal", "slowdown")
 def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on the first iterations if they took longer, or if all become faster."""
     found, settling = _of_phase(index, WARM_UP), _settling(index)
-    if found is None and not settling:
+    if (found is None and not settling) or index.cached(statements_of_turns) is not None:
         return
     unit, clock = index.cached(iterations).unit, ""
     if found is None:
@@ -125,7 +128,7 @@ def without_warm_up(index: ProfileIndex) -> str:
 def outliers(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on single iterations that took longer than the steady ones."""
     found = _of_phase(index, OUTLIER)
-    if found is None:
+    if found is None or not len(found := _without_longer_ones(index, found)):
         return
     excess = int(found["excess_wall_ns"].sum())
     # Without the profiler, the nodes of these runs are not recorded.
@@ -159,6 +162,17 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
     )
 
 
+def _without_longer_ones(index: ProfileIndex, found: ResultTable) -> ResultTable:
+    """Return the outlying iterations that did not only run more statements than others."""
+    statements = index.cached(statements_of_turns)
+    if statements is None:
+        return found
+    table = index.cached(steadiness_table)
+    each = table["wall_ns"] / np.maximum(statements, 1)
+    is_slow = each > _SLOW_STATEMENTS * np.median(each)
+    return found.take(is_slow[table.names("phase").codes == OUTLIER])
+
+
 def drifting(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding if the iterations become slower and slower."""
     steady = _of_phase(index, STEADY)
@@ -172,7 +186,10 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
     unit = index.cached(iterations).unit
     more = growth_of_work(index, steady)
     clock = gpu_change(index.profile.info) if index.is_device_work.any() and not more else ""
-    reason = more or clock
+    statements = index.cached(statements_of_turns)
+    ran = f"it ran {plural(int(statements[-1]), 'statement')}" if statements is not None else ""
+    ran += f", the first one {int(statements[0]):,}" if statements is not None else ""
+    reason = more or ran or clock
     yield _finding(
         index,
         steady.take(slice(len(steady) // 2, None)),

@@ -204,3 +204,26 @@ def test_a_first_round_like_later_ones_is_no_warm_up(first):
     walls[20:23] = [25 * MS] * 3
     (found,) = of_kind(repeats(walls), "outliers")
     assert "other processes" in found.remedy
+
+
+@pytest.mark.parametrize(("slow", "kinds"), [(None, {"drift"}), (7, {"drift", "outliers"})])
+def test_iterations_that_run_more_statements_take_longer(slow, kinds):
+    """The inner line runs once in the first iteration, and 30 times in the last."""
+    ops, now = [], 0
+    for turn in range(30):
+        begin = now
+        now += 200 * MS if turn == slow else 0
+        for i in range(turn + 1):
+            ops.append(line(100 * turn + 10 + i, 3, now, now + MS, 100 * turn + 9))
+            now += MS
+        ops.append(line(100 * turn + 9, 2, begin, now, 1))
+    source = "for i in items:\n    for j in items[:i]:\n        f(i, j)\n"
+    ops = [line(1, 1, 0, now), *sorted(ops, key=lambda row: row["start_ns"])]
+    prof = profile(ops, info=info(now), sources={"In[1]": source})
+    found = [f for f in prof.insights().itertuples() if f.kind in ("drift", "outliers", "warm-up")]
+    assert {f.kind for f in found} == kinds
+    for f in found:
+        if f.kind == "drift":
+            assert "; it ran 31 statements, the first one 2." in f.text
+        else:
+            assert f.text.startswith("1 iteration (7) of line 1")
