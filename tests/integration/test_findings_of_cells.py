@@ -49,7 +49,7 @@ holder.join()
 LIBRARY = """
 import json, threading
 numbers = [[i] * 9 for i in range(50_000)]
-encode = threading.Thread(target=json.dumps, args=(numbers,), kwargs={"indent": 1})
+encode = threading.Thread(None, json.dumps, "encode", (numbers,), {"indent": 1})
 encode.start()
 encode.join()
 done = True
@@ -217,14 +217,14 @@ def insights(profile):
 def test_a_wait_for_a_thread_that_sleeps_is_the_sleep(insights, cell, line):
     (found,) = insights(cell).query("kind == 'hot line'").itertuples()
     assert found.line == line
-    assert "most of it in `time.sleep`" in found.text
+    assert "mostly in `time.sleep`" in found.text
     assert found.remedy.startswith("This code sleeps")
 
 
 def test_a_wait_for_a_function_of_a_library_is_no_work(insights):
     (found,) = insights(LIBRARY).query("kind == 'hot line'").itertuples()
     assert found.text.startswith("Line 7 (`encode.join()`)")
-    assert "most of it to wait for " in found.text
+    assert ", mostly to wait for `encode`" in found.text
     assert found.remedy.startswith("This code waits for a thread")
 
 
@@ -241,7 +241,7 @@ def test_calls_and_resumptions_are_no_iterations(profile, cell):
 def test_a_line_that_awaits_waits_in_the_event_loop(insights):
     (found,) = insights(WORKERS).query("kind == 'hot line'").itertuples()
     assert found.text.startswith("Line 17 (`await run()`)")
-    assert found.text.endswith(", most of it to wait in the event loop.")
+    assert found.text.endswith(", mostly to wait in the event loop.")
     assert found.remedy.startswith("This code waits")
 
 

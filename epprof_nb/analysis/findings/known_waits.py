@@ -101,9 +101,9 @@ def known_wait(
     main = int(np.bincount(of_row, time).argmax())
     function = names.categories[codes[main]] if codes[main] >= 0 else ""
     if function == SLEEP:
-        return KnownWait(f", most of it in {code(SLEEP)}", _SLEEP_REMEDY)
+        return KnownWait(f", mostly in {code(SLEEP)}", _SLEEP_REMEDY)
     is_lock = function in _LOCKS
-    text = ", most of it to wait for " + ("a lock" if is_lock else "another thread")
+    text = ", mostly to wait for " + ("a lock" if is_lock else "another thread")
     chosen = (of_row == main) & (table["other_thread_id"] != MISSING)
     awaited, of_thread = np.unique(table["other_thread_id"][chosen], return_inverse=True)
     if len(awaited):
@@ -113,7 +113,7 @@ def known_wait(
         name = thread_names(index.profile.info).get(thread)
         label = code(name) if name else f"thread {thread}"
         more = f" and {len(awaited) - 1} more" if len(awaited) > 1 else ""
-        text = f", most of it to wait for {'a lock of ' if is_lock else ''}{label}{more}"
+        text = f", mostly to wait for {'a lock of ' if is_lock else ''}{label}{more}"
         ran = _ran(index, thread, start, end)
         text += f", which ran {ran}" if ran else ""
     return KnownWait(text, _LOCK_REMEDY if is_lock else CALL_REMEDY)
@@ -143,7 +143,7 @@ def _wait_in_event_loop(index: ProfileIndex, rows: IntArray, total_ns: float) ->
     waits = np.append(waiting_stacks(index, OF_EVENT_LOOPS), False)[samples["stack_id"][within]]
     if 2 * int(samples["interval_ns"][within][waits].sum()) < total_ns or not waits.any():
         return None
-    return KnownWait(", most of it to wait in the event loop", _LOOP_REMEDY)
+    return KnownWait(", mostly to wait in the event loop", _LOOP_REMEDY)
 
 
 def _ran(index: ProfileIndex, thread: int, start: IntArray, end: IntArray) -> str:

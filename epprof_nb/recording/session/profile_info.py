@@ -69,8 +69,12 @@ def build_info(
             sorted(
                 {
                     thread
-                    for table in (correlated.tables["ops"], calls)
-                    for thread in unique_values(table["thread_id"])
+                    for table, name in (
+                        (correlated.tables["ops"], "thread_id"),
+                        (calls, "thread_id"),
+                        (correlated.tables["thread_waits"], "other_thread_id"),
+                    )
+                    for thread in unique_values(table[name])
                 }
             )
         ),

@@ -72,7 +72,9 @@ def test_a_journal_is_the_profile_that_the_process_would_have_returned(journal):
     assert shown(killed, "stacks", columns) == shown(whole, "stacks", columns)
     assert read.facts["manifest"] == "here"
     assert read.begin_ns == journal.session.opened_ns
-    assert killed.info["threads"] == whole.info["threads"]
+    # The whole profile also names threads that were waited for; journals have no waits.
+    assert killed.info["threads"]
+    assert all(thread in whole.info["threads"] for thread in killed.info["threads"])
     assert "killed" in killed.info["notes"][0]
 
 

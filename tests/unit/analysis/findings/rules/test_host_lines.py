@@ -157,7 +157,7 @@ def test_a_line_that_waits_says_for_what(function, other, how, remedy):
     found = waiting(function, other)
     assert found.text == (
         "Line 4 (`z = store(y)`) accounts for 91 % of the wall time (100 ms in 1 execution), "
-        f"most of it to wait {how}."
+        f"mostly to wait {how}."
     )
     assert found.remedy.startswith(remedy)
     assert "faster" not in waiting(function, other, waited=90).remedy.partition(".")[0]
@@ -166,7 +166,7 @@ def test_a_line_that_waits_says_for_what(function, other, how, remedy):
 
 def test_a_line_that_sleeps_does_no_work():
     found = waiting("time.sleep", -1)
-    assert found.text.endswith(", most of it in `time.sleep`.")
+    assert found.text.endswith(", mostly in `time.sleep`.")
     assert found.remedy.startswith("This code sleeps")
 
 
