@@ -52,6 +52,28 @@ def statement_starts(text: str) -> dict[int, int]:
     return dict(sorted(starts.items()))
 
 
+def function_lines(text: str) -> list[tuple[str, range]]:
+    r"""Return the names of the functions of a source, as ``__qualname__``, and their bodies' lines.
+
+    Examples
+    --------
+    >>> function_lines("class A:\n    def f(self):\n        pass\ndef g(): pass\n")
+    [('A.f', range(3, 4)), ('g', range(4, 5))]
+    """
+    found: list[tuple[str, range]] = []
+    todo: list[tuple[ast.AST, str]] = [(tree, "")] if (tree := syntax_tree(text)) else []
+    while todo:
+        node, around = todo.pop()
+        name = f"{around}{getattr(node, 'name', '')}"
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.append((name, range(node.body[0].lineno, (node.end_lineno or 0) + 1)))
+            around = f"{name}.<locals>."
+        elif isinstance(node, ast.ClassDef):
+            around = f"{name}."
+        todo += [(child, around) for child in reversed([*ast.iter_child_nodes(node)])]
+    return found
+
+
 @lru_cache(maxsize=4)
 def syntax_tree(text: str) -> ast.Module | None:
     """Return the syntax tree of a source whose magics count as ``pass``; None if it has none.

@@ -1,4 +1,4 @@
-"""The work that a name stands for in `Profile.what_if`: of ops, lines, kernels, copies or waits."""
+"""The work that a name stands for in `Profile.what_if`: ops, lines, functions, kernels and more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.op_tree import NO_OP, UNNAMED
-from epprof_nb.analysis.base.stack_lines import StackLines
+from epprof_nb.analysis.base.source_text import function_lines
+from epprof_nb.analysis.base.stack_lines import StackLines, short_function
 from epprof_nb.analysis.base.unknown_device_times import has_waits, is_trace
 from epprof_nb.analysis.critical_path.unrecorded_runs import UnrecordedRuns
 from epprof_nb.analysis.frameworks.training_phases import MODULE_TYPES, is_framework_op, is_of_type
@@ -58,21 +59,28 @@ class Names:
             return NamedWork(activities=self._index.kinds == MEMCPY)
         chosen = self._lines_named(name)
         if len(chosen):
-            of_lines = self._lines.pairs_of(chosen)
-            if not len(of_lines):
-                raise ValueError(
-                    f"{name!r} is known only from samples of the host, so nothing says when it "
-                    f"ran.{self._callers(chosen)} epprof_nb.op around its code gives it a name."
-                )
-            return NamedWork(lines=of_lines)
+            return self._work_of_lines(name, chosen)
         names = self._index.profile.tables["activities"].names("name")
         activities = _matching(names.categories, name)[names.codes]
         if activities.any():
             return NamedWork(activities=activities)
         modules = self._modules_of_class(name)
-        if modules.any():
-            return NamedWork(modules)
-        raise ValueError(self._unknown(name))
+        return NamedWork(modules) if modules.any() else self._named_function(name)
+
+    def _named_function(self, name: str) -> NamedWork:
+        chosen = self._lines_of_function(name)
+        if not len(chosen):
+            raise ValueError(self._unknown(name))
+        return self._work_of_lines(name, chosen)
+
+    def _work_of_lines(self, name: str, chosen: IntArray) -> NamedWork:
+        of_lines = self._lines.pairs_of(chosen)
+        if not len(of_lines):
+            raise ValueError(
+                f"{name!r} is known only from samples of the host, so nothing says when it "
+                f"ran.{self._callers(chosen)} epprof_nb.op around its code gives it a name."
+            )
+        return NamedWork(lines=of_lines)
 
     def _check_recorded(self, name: str) -> None:
         if not is_trace(self._index.profile.info):
@@ -109,6 +117,23 @@ class Names:
         if file is None:
             return chosen
         return np.array([i for i in chosen.tolist() if _is_file(lines.file[i], file)], np.int64)
+
+    def _lines_of_function(self, name: str) -> IntArray:
+        """Return the lines of all functions of a name, with or without what is around them."""
+        lines, sources = self._lines.lines, self._index.profile.sources
+        bodies = {file: function_lines(sources.get(file, "")) for file in {*lines.file}}
+        found = [
+            any(
+                wanted in (function, short_function(function)) and number in body
+                for wanted in (name, name.removesuffix("()"))
+                for function, body in bodies[file]
+            )
+            or name in ((own := lines.function[line] or ""), short_function(own))
+            for line, (file, number) in enumerate(
+                zip(lines.file, lines.number.tolist(), strict=True)
+            )
+        ]
+        return np.flatnonzero(found)
 
     def _callers(self, chosen: IntArray) -> str:
         """Return what to name instead of lines that only stacks have: the statements around."""
@@ -152,8 +177,8 @@ class Names:
                 "records the nodes of each run."
             )
         return (
-            f"{hint} Name an op, a type of ops, a class of modules, a kernel, a line as 'line 3' "
-            f"or 'train.py line 3', {WAITS!r} or {COPIES!r}. Patterns have *, ? and [ab]."
+            f"{hint} Name an op, a type of ops, a class of modules, a function, a kernel, a line "
+            f"as 'line 3' or 'train.py line 3', {WAITS!r} or {COPIES!r}. Patterns have *, ? and [ab]."
         )
 
 

@@ -285,6 +285,29 @@ def test_a_line_that_only_samples_have_is_refused_and_its_statement_named():
     assert prof.what_if({"In[1] line 2": 0})["saving_ns"].item() == 100
 
 
+def test_a_function_is_named_as_in_findings():
+    text = (
+        "def f(x):\n    y = x\n    return y\nclass A:\n    def f(self): return 1\nf(2)\nA().f()\n"
+    )
+    ops = [line(1, 6, 0, 50), line(2, 2, 5, 20, 1), line(3, 3, 20, 40, 1),
+           line(4, 7, 50, 100), line(5, 5, 55, 65, 4)]  # fmt: skip
+    prof = profile(ops, info=info(100), sources={"In[1]": text})
+    found = prof.what_if({"f": 0, "A.f": 0.5, "f()": 0})
+    assert found["saving_ns"].tolist()[:3] == [35, 5, 35]
+    with pytest.raises(ValueError, match=r"nothing in the profile is called 'B\.f'"):
+        prof.what_if({"B.f": 0})
+
+
+def test_a_function_that_only_samples_have_is_refused_and_its_caller_named():
+    rows, (stack,) = stack_rows("In[1]:2 a.py:parse:5")
+    prof = with_stacks(profile([line(1, 2, 0, 100, cell="In[1]")], info=info(100)), rows)
+    prof.tables["host_samples"] = tiny.table(
+        HOST_SAMPLES, [{"start_ns": 0, "stack_id": stack, "interval_ns": 100, "thread_id": 1}]
+    )
+    with pytest.raises(ValueError, match=r"'parse' is known only from samples.*'In\[1\] line 2'"):
+        prof.what_if({"parse": 0})
+
+
 def test_a_side_that_is_none_is_refused():
     prof = epprof_nb.testing.synthetic_profile(activities=100)
     with pytest.raises(ValueError, match="on must be"):
