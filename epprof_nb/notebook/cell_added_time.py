@@ -53,22 +53,30 @@ class RunTimes:
 
 
 def add_time(profile: Profile, request: Request, warmups: RunTimes, repeats: RunTimes) -> None:
-    """Add what profiling added to the info of a profile, or the reason why its runs do not show it.
+    """Add what profiling added to the info of a profile, or the reason why it is not known.
 
-    It is measured by the warm-ups, which are not profiled, and estimated without enough of them.
-    `warmups` has no runs if their times do not match the code, and `repeats` none if their waits
-    were not read.
+    It is measured by the warm-ups, which are not profiled, else estimated. `warmups` has no runs if
+    their times do not match the code, and `repeats` none if their waits were not read.
     """
-    from epprof_nb.analysis.added_time.estimated_time import estimated_time
+    from epprof_nb.analysis.added_time.estimated_time import (
+        estimated_time,
+        reason_without_estimate,
+    )
     from epprof_nb.analysis.base.index import index_of
+    from epprof_nb.analysis.critical_path.profiler_costs import NOT_TIMED
 
+    index = index_of(profile)
     added: dict[str, Any] = _measured(profile, request, warmups, repeats)
-    estimated = None if "reason" in added else index_of(profile).cached(estimated_time)
-    if estimated is not None:
-        added = added or {"total": estimated.total_ns, "estimated": True}
-        added["parts"] = estimated.parts
-    if added:
-        profile.info["added_ns"] = added
+    estimated = index.cached(estimated_time)
+    if estimated is None:
+        reason = reason_without_estimate(index)
+        if added or reason != NOT_TIMED:
+            profile.info["added_ns"] = added or {"reason": reason}
+        return
+    if "total" not in added:
+        added |= {"total": estimated.total_ns, "estimated": True}
+    added |= {"parts": estimated.parts(added["total"]), "of_threads": estimated.of_threads}
+    profile.info["added_ns"] = added
 
 
 def _measured(

@@ -302,7 +302,7 @@ def one_round(program: str, cell: Cell, shell: Any, runs: int) -> Round:
         return Round(plain, profiled, None)
     whole = info["wall_ns"]
     if cell.clock is time.process_time:
-        total, whole = sum(added["parts"].values()), round(profiled * 1e9)
+        total, whole = sum(added["of_threads"].values()), round(profiled * 1e9)
     found = AddedTime(min(total, whole - 1), whole, is_measured=False)
     return Round(plain, profiled, found.stated_share(), found.is_least)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LEAST_STATED_SHARE = 0.03
 """Share of the unprofiled wall time from which the headline states it."""
-_LARGE_SHARE, _CERTAIN_PART = 1.0, 0.8
+_LARGE_SHARE, _CERTAIN_PART = 1.0, 0.9
 """Estimated share from which only the least one is stated, and the part of the estimate that is
 certain enough: as a share of what little the code itself took, the error would be large."""
 
@@ -97,5 +97,5 @@ def added_to_ops(index: ProfileIndex) -> IntArray:
 
 
 def reason_without_added_time(info: dict[str, Any]) -> str:
-    """Return why what profiling added could not be measured; empty if nobody asked for it."""
+    """Return why what profiling added could not be measured, or is not known; else empty."""
     return str((info.get("added_ns") or {}).get("reason", ""))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _MAX_EVENTS = 200_000
 """Maximum number of ops and API calls: the critical path of more takes long."""
-MAX_PART = 0.95
+MAX_PART = 0.97
 """Maximum part of the wall time: a larger estimate would leave the code itself no time."""
 _STEPS = 200
 """Number of different factors of host time: the critical path takes at most 255."""
@@ -39,32 +39,44 @@ _STEPS = 200
 class EstimatedTime(NamedTuple):
     """Estimate of what profiling added, ns.
 
-    ``parts`` is what recording took by `NAMES`, ``of_op`` by op, also where nobody waited for it.
+    ``of_threads`` is what recording took of the program's threads by `NAMES`, also where nobody
+    waited for it; ``of_op`` by op.
     """
 
     total_ns: int
-    parts: dict[str, int]
+    of_threads: dict[str, int]
     of_op: Costs
+
+    def parts(self, total_ns: int) -> dict[str, int]:
+        """Return the part of a total that each kind of recording has."""
+        whole = sum(self.of_threads.values())
+        return {name: round(total_ns * ns / whole) for name, ns in self.of_threads.items()}
 
 
 def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
     """Return an estimate of what profiling added; None if it is not known."""
-    ops = index.profile.tables["ops"]
-    events = len(ops) + len(index.profile.tables["api_calls"])
-    found = None if events > _MAX_EVENTS else index.cached(profiler_costs)
-    if found is None or found.reason:
+    if reason_without_estimate(index):
         return None
-    costs, of_op = found.by_kind, found.of_ops()
+    ops, found = index.profile.tables["ops"], index.cached(profiler_costs)
+    of_op = found.of_ops()
     if used_gpu(index):
         added_ns = _saved_on_path(index, of_op)
     else:  # the threads of the host device take the interpreter from the thread of the cell
         of_cell = ops["thread_id"] == index.profile.info.get("thread_id", MISSING)
         # One thread at a time runs Python.
-        of_others = found.stretch * costs[STATEMENTS].sum(where=~of_cell)
+        of_others = found.stretch * found.by_kind[STATEMENTS].sum(where=~of_cell)
         added_ns = round(float(of_op.sum(where=of_cell) + of_others * _awake_part(index)))
     added_ns = min(added_ns, round(MAX_PART * index.profile.wall_ns))
-    parts = {NAMES[kind]: round(float(values.sum())) for kind, values in costs.items()}
-    return EstimatedTime(added_ns, {name: ns for name, ns in parts.items() if ns}, of_op)
+    of_threads = {NAMES[kind]: round(float(ns.sum())) for kind, ns in found.by_kind.items()}
+    return EstimatedTime(added_ns, {name: ns for name, ns in of_threads.items() if ns}, of_op)
+
+
+def reason_without_estimate(index: ProfileIndex) -> str:
+    """Return why it is not known what profiling added; empty if it is."""
+    events = len(index.profile.tables["ops"]) + len(index.profile.tables["api_calls"])
+    if events > _MAX_EVENTS:
+        return f"the profile has more than {_MAX_EVENTS:,} ops and calls"
+    return index.cached(profiler_costs).reason
 
 
 def _awake_part(index: ProfileIndex) -> float:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     Costs = npt.NDArray[np.float64]
 
+NOT_TIMED = "what recording takes was not timed"
+_NO_UNPROFILED_RUNS = "the process had not run its ONNX Runtime sessions like this before"
 MAX_PART = 0.99
 """Maximum part of a time that recording took: a larger one would leave the code itself no time."""
 _UNCERTAINTY = 0.35
@@ -94,14 +96,14 @@ def profiler_costs(index: ProfileIndex) -> ProfilerCosts:
     """
     sums = index.profile.info.get("recording_costs")
     if not sums or has_several(index):
-        return ProfilerCosts({}, "it was not timed")
+        return ProfilerCosts({}, NOT_TIMED)
     if index.cached(lacks_records):
         return ProfilerCosts({}, "records are missing")
     if index.profile.tables["ops"].names("category").equals("operator").any():
-        return ProfilerCosts({}, "what frameworks take to record operators is not known")
+        return ProfilerCosts({}, "frameworks recorded their operators, which takes an unknown time")
     of_runs = _of_runs(index)
-    if of_runs is None:
-        return ProfilerCosts({}, "runs of ONNX Runtime have no unprofiled ones to compare with")
+    if isinstance(of_runs, str):
+        return ProfilerCosts({}, of_runs)
     costs = {kind: _of_ops(index, kind, sums.get(name, 0)) for kind, name in enumerate(NAMES)}
     costs[RUNS] += of_runs
     load = load_of(index.profile.info)
@@ -152,8 +154,8 @@ def _statement_weights(index: ProfileIndex, count: IntArray) -> Costs:
     return weights
 
 
-def _of_runs(index: ProfileIndex) -> Costs | None:
-    """Return how much longer ONNX Runtime's runs took than unprofiled ones, by op; None if unknown.
+def _of_runs(index: ProfileIndex) -> Costs | str:
+    """Return how much longer ONNX Runtime's runs took than unprofiled ones, by op, or why not.
 
     Other processes delay some runs, so those that were not recorded took the median of such runs.
     """
@@ -163,8 +165,10 @@ def _of_runs(index: ProfileIndex) -> Costs | None:
         return added
     found = index.cached(runs)
     call, unprofiled = call_durations(ops, found.row)
-    if used_gpu(index) or not len(call) or MISSING in call or MISSING in unprofiled:
-        return None
+    if used_gpu(index):
+        return "what ONNX Runtime's runs on a GPU took longer is not known"
+    if not len(call) or MISSING in call or MISSING in unprofiled:
+        return _NO_UNPROFILED_RUNS
     of_run = np.maximum(call - unprofiled, 0).astype(np.float64)
     for inputs in np.unique(found.inputs[~found.is_recorded]).tolist():
         chosen = ~found.is_recorded & (found.inputs == inputs)

@@ -178,7 +178,8 @@ class Names:
             )
         return (
             f"{hint} Name an op, a type of ops, a class of modules, a function, a kernel, a line "
-            f"as 'line 3' or 'train.py line 3', {WAITS!r} or {COPIES!r}. Patterns have *, ? and [ab]."
+            f"as 'line 3' or 'train.py line 3', {WAITS!r} or {COPIES!r}. Patterns have *, ? and "
+            "[ab]."
         )
 
 

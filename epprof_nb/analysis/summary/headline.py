@@ -90,7 +90,8 @@ class Headline:
     profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time of ONNX
     Runtime's runs; None if unknown. ``added`` is what profiling added, as a share of the unprofiled
     wall time, and None if unknown; ``is_measured`` is whether warm-ups have shown it, ``not_added``
-    why they did not, and ``is_least`` whether it is only the least that profiling added.
+    why they did not, or why it is unknown, ``asks_added`` whether repeats asked for it, and
+    ``is_least`` whether it is only the least that profiling added.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU, and
     ``is_trace`` whether another tool recorded it, perhaps without devices. ``repeats`` are the
     statistics of the repeats, training steps or decode steps; None without any.
@@ -112,6 +113,7 @@ class Headline:
     is_measured: bool
     is_least: bool
     not_added: str
+    asks_added: bool
     unattributed: int
     error: str | None
     is_blank: bool
@@ -184,7 +186,7 @@ class Headline:
             about = "about" if self.is_measured else "an estimated"
             about = "at least" if self.is_least else about
             parts.append(f"profiling added {about} {self.added:.0%}".replace("%", " %"))
-        if self.not_added:
+        if self.not_added and self.asks_added and self.added is None:
             parts.append(f"profiling added: not measured, {self.not_added}")
         if self.overhead is not None:
             parts.append(
@@ -228,6 +230,8 @@ class Headline:
                 else "estimated from what recording took of the program's threads; --warmup and "
                 "--repeat measure it"
             )
+            if self.not_added:
+                how = f"estimated, because it could not be measured: {self.not_added}"
             least = "at least " * self.is_least
             sentences.append(
                 f"Profiling added {least}{percent(self.added)} to the wall time, {how}."
@@ -337,6 +341,7 @@ def headline_of(index: ProfileIndex) -> Headline:
         is_measured=added is not None and added.is_measured,
         is_least=added is not None and added.is_least,
         not_added=reason_without_added_time(profile.info),
+        asks_added=bool(profile.info.get("repeats")),
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=is_first_without_gpu(profile.info),

@@ -92,6 +92,7 @@ _TYPES: dict[str, Any] = {
         "error": _count,
         "estimated": _flag,
         "parts": _COUNTS,
+        "of_threads": _COUNTS,
         "reason": is_text,
     },
     "stacks": _COUNTS,

@@ -5,10 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from epprof_nb.analysis.added_time.measured_time import VARY
+from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.summary.headline import headline_of
 from epprof_nb.notebook import cell_added_time
 from epprof_nb.notebook.cell_added_time import RunTimes, add_time
 from epprof_nb.recording.session.host_load import WaitReading
-from tests.helpers.tiny import kernel, profile
+from tests.helpers.tiny import kernel, line, op, profile
 
 MS = 1_000_000
 REQUEST = SimpleNamespace(repeat=5, options=SimpleNamespace(time_limit_s=None))
@@ -62,6 +64,31 @@ def test_without_readings_such_runs_say_nothing(runs):
     prof = profiled(repeats)
     add_time(prof, REQUEST, warmups, RunTimes())
     assert prof.info["added_ns"] == {"reason": VARY}
+
+
+def test_runs_that_say_nothing_leave_the_estimate(runs):
+    warmups = runs(*((100, first) for first, _ in WAITS))
+    repeats = runs(*((120, second) for _, second in WAITS))
+    prof = profiled(repeats, ops=[line(1, 1, 0, 500 * MS)])
+    prof.info |= {"recording_costs": {"statements": 20 * MS}, "thread_id": 1}
+    add_time(prof, REQUEST, warmups, RunTimes())
+    added = prof.info["added_ns"]
+    assert (added["reason"], added["estimated"]) == (VARY, True)
+    assert added["parts"] == {"statements": added["total"]}
+    headline = headline_of(ProfileIndex(prof))
+    assert "profiling added an estimated" in headline.line
+    assert f"could not be measured: {VARY}" in headline.overhead_note
+
+
+def test_a_plain_cell_says_why_there_is_no_estimate():
+    prof = profile([op(1, "mm", 0, 9, category="operator")], info={"wall_ns": 9})
+    prof.info["recording_costs"] = {"ops": 3}
+    add_time(prof, REQUEST, RunTimes(), RunTimes())
+    (reason,) = prof.info["added_ns"].values()
+    headline = headline_of(ProfileIndex(prof))
+    assert reason.startswith("frameworks recorded")
+    assert reason in headline.overhead_note
+    assert reason not in headline.line
 
 
 def test_only_work_of_a_device_goes_on_after_the_code(runs):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from epprof_nb.analysis.added_time import estimated_time as estimated_time_module
 from epprof_nb.analysis.added_time.added_time import added_time
-from epprof_nb.analysis.added_time.estimated_time import estimated_time
+from epprof_nb.analysis.added_time.estimated_time import estimated_time, reason_without_estimate
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.critical_path import profiler_costs as module
 from epprof_nb.analysis.summary.headline import headline_of
@@ -32,7 +33,7 @@ def test_it_is_what_recording_took_of_the_thread_of_the_cell():
     ops = [line(1, 1, 0, 90_000, count=50), op(2, "a", 1_000, 2_000, 1, thread_id=7)]
     found = estimated(ops, statements=5_000, ops=300)
     assert found.total_ns == 5_000
-    assert found.parts == {"statements": 5_000, "ops": 300}
+    assert found.of_threads == {"statements": 5_000, "ops": 300}
 
 
 def test_costs_of_kinds_are_added_elsewhere(monkeypatch):
@@ -43,7 +44,7 @@ def test_costs_of_kinds_are_added_elsewhere(monkeypatch):
         op(1, "model", 0, 30_000, op_type="module", count=2),
         op(2, "backward", 30_000, 60_000, op_type="autograd"),
     ]
-    parts = estimated(ops, modules=3_000, backward=4_000).parts
+    parts = estimated(ops, modules=3_000, backward=4_000).of_threads
     assert parts == {"modules": 5_000, "backward": 13_000}
 
 
@@ -103,7 +104,7 @@ def test_queued_launches_cost_nothing():
     of_device = estimated(*tables, wall=end, info=GPU, launches=5_000)
     assert of_host.total_ns >= 4_000
     assert of_device.total_ns <= 500
-    assert of_host.parts == of_device.parts == {"launches": 5_000}
+    assert of_host.of_threads == of_device.of_threads == {"launches": 5_000}
 
 
 def test_nodes_of_graphs_cost_time_of_the_device():
@@ -116,12 +117,31 @@ def test_nodes_of_graphs_cost_time_of_the_device():
     assert found.total_ns == pytest.approx(8 * module._NODE_NS, rel=0.1)
 
 
-@pytest.mark.parametrize("more", [{"category": "node"}, {"category": "operator"}])
-def test_it_is_not_known_where_frameworks_record(more):
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [({"category": "node"}, "ONNX Runtime"), ({"category": "operator"}, "frameworks recorded")],
+)
+def test_it_is_not_known_where_frameworks_record(more, reason):
     ops = [line(1, 1, 0, 90_000), op(2, "MatMul", 10, 80_000, 1, **more)]
+    info = {"wall_ns": 100_000, "thread_id": 1, "recording_costs": {"statements": 1_000}}
+    assert reason in reason_without_estimate(ProfileIndex(profile(ops, info=info)))
     assert estimated(ops, statements=1_000) is None
     assert estimated(ops[:1], statements=1_000) is not None
     assert estimated(ops[:1]) is None
+
+
+def test_many_events_are_a_reason(monkeypatch):
+    monkeypatch.setattr(estimated_time_module, "_MAX_EVENTS", 1)
+    found = profile([line(1, 1, 0, 9), line(2, 2, 9, 20)], info={"recording_costs": {"ops": 1}})
+    assert (
+        reason_without_estimate(ProfileIndex(found)) == "the profile has more than 1 ops and calls"
+    )
+
+
+def test_parts_of_a_total_sum_up_to_it():
+    ops = [line(1, 1, 0, 90_000, count=50), op(2, "a", 1_000, 2_000, 1, thread_id=7)]
+    found = estimated(ops, statements=5_000, ops=300)
+    assert found.parts(530) == {"statements": 500, "ops": 30}
 
 
 def test_a_statement_of_the_info_comes_first():
@@ -144,7 +164,9 @@ def test_the_headline_says_that_it_is_an_estimate():
     assert "--warmup and --repeat measure it" in headline.overhead_note
 
 
-@pytest.mark.parametrize(("cost_ns", "stated"), [(60_000, "92 %"), (500_000, "317 %")])
+@pytest.mark.parametrize(
+    ("cost_ns", "stated"), [(60_000, "117 %"), (90_000, "426 %"), (500_000, "687 %")]
+)
 def test_of_a_large_estimate_only_the_least_is_said(cost_ns, stated):
     info = {"wall_ns": 100_000, "thread_id": 1, "recording_costs": {"statements": cost_ns}}
     headline = headline_of(ProfileIndex(profile([line(1, 1, 0, 90_000)], info=info)))
@@ -168,6 +190,6 @@ def test_runs_of_onnx_runtime_took_longer_than_unprofiled_ones():
     """The first was recorded node by node; of the others, another process delayed one."""
     times = (5_000, 2_000), (2_500, 2_000), (2_500, 2_000), (40_000, 2_000)
     found = estimated(runs(*times), statements=1_000)
-    assert found.parts == {"statements": 1_000, "runs": 3_000 + 3 * 500}
+    assert found.of_threads == {"statements": 1_000, "runs": 3_000 + 3 * 500}
     assert estimated(runs((5_000, None)), statements=1_000) is None
     assert estimated(runs(*times), [kernel(9, 10)], info=GPU, statements=1_000) is None
