@@ -89,7 +89,11 @@ int64_t epprof_cost_resume(int64_t begin) {
 void epprof_cost_end(int kind, int64_t begin) {
   if (!begin) return;
   bool is_first = !(begin & kStandsForMore);
-  int64_t ns = std::min(epprof_now_ns() - begin, is_first ? kLongestFirst : kLongest) - clock_ns();
+  int64_t ns = epprof_now_ns() - begin - clock_ns(), longest = is_first ? kLongestFirst : kLongest;
+  if (ns > longest) {  // it took as long as others, and one that is timed stands for many
+    int64_t others = events[kind].load(std::memory_order_relaxed);
+    ns = others ? sums[kind].load(std::memory_order_relaxed) / others : longest;
+  }
   int64_t count = is_first ? 1 : kGap;
   ns = std::max<int64_t>(ns, 0) * count;
   sums[kind].fetch_add(ns, std::memory_order_relaxed);

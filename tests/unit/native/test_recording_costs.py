@@ -71,6 +71,16 @@ def test_timed_events_stand_for_the_others():
     assert events == pytest.approx(20_000, rel=0.2)
 
 
+def test_an_event_in_which_the_thread_had_no_core_took_as_long_as_others():
+    _native.take_costs(True)
+    for _ in range(3):
+        _native.cost_end(STATEMENTS, _native.cost_begin(STATEMENTS))
+    _native.cost_end(STATEMENTS, _native.cost_begin(STATEMENTS) - 10**9)
+    ns, events = _native.take_costs(False)[STATEMENTS]
+    assert events == 4
+    assert ns <= 300_000 * 3  # as those before, if each of them had been delayed
+
+
 def test_the_processor_time_of_a_long_event_counts():
     _native.take_costs(True)
     begin = time.thread_time_ns()
