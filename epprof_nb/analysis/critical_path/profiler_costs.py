@@ -57,7 +57,7 @@ _COLD_NS = {100: 0, 600: 35, 3_000: 60, 12_000: 350, 30_000: 600}
 code and data from the caches, before the part that is timed."""
 _MODULE_NS = 600
 """The same of each call of a module, ns."""
-_PASS_NS, _HOOK_NS = 40_000, 2_500
+_PASS_NS, _HOOK_NS = 25_000, 2_500
 """The same of each backward pass on the host, and of each module in it, which has a hook."""
 _LAUNCH_NS = 1_000
 """Time of CUPTI per launch, ns: its record, and to call the profiler. Fitted on 14 programs on a
