@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.critical_path.changed_durations import HostTime
 from epprof_nb.analysis.critical_path.interleaved_ops import interleaved_ops, suspended_ops
 from epprof_nb.analysis.critical_path.kernel_ops import kernel_ops
+from epprof_nb.analysis.critical_path.profiler_costs import ERRORS
 from epprof_nb.analysis.critical_path.unrecorded_runs import BOUNDS
 from epprof_nb.analysis.critical_path.what_if_replay import Replay
 from epprof_nb.arrays.intervals import union
@@ -78,9 +79,9 @@ class BoundedReplay(Replay):
             after, *_ = self.length(changes, contention=False, part=part)
             found.append(self.length_ns - after)
         found += suspended or ()
-        for costs in self._cost_bounds:
-            before, *_ = self.length([], contention=False, costs=costs)
-            after, *_ = self.length(changes, contention=False, costs=costs)
+        for error in ERRORS if self._costs is not None else ():
+            before, *_ = self.length([], contention=False, error=error)
+            after, *_ = self.length(changes, contention=False, error=error)
             found.append(before - after)
         freed = self._freed_on_host(changes)
         if len(freed.start):

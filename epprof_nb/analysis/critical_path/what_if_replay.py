@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.critical_path.idle_threads import Idle
+    from epprof_nb.analysis.critical_path.profiler_costs import Error, ProfilerCosts
     from epprof_nb.analysis.critical_path.unrecorded_runs import Part
     from epprof_nb.arrays.types import BoolArray, IntArray
 
@@ -96,13 +97,12 @@ class Replay:
         self._owners = Owners(of_activities, of_calls, self._pairs)
         self._own_ns = own_host_ns(index, path.input.waiting_calls)
         self._holders = Holders(index, path.input.ops_on_path)
-        self._costs: Factors | None = None
-        self._cost_bounds: tuple[float, ...] = ()
+        self._costs: ProfilerCosts | None = None
         self._nodes_left = np.ones(len(self._duration))
         if without_profiler and path.length_ns:
             costs = index.cached(profiler_costs)
             if not costs.reason:
-                self._costs, self._cost_bounds = costs.of_ops(), costs.bounds
+                self._costs = costs
                 self._nodes_left = nodes_left(index)
 
     @cached_property
@@ -139,15 +139,15 @@ class Replay:
         added_ns: IntArray = _NONE,
         part: Part = "expected",
         left_out: HostTime = NO_TIME,
-        costs: float = 1.0,
+        error: Error = "none",
     ) -> tuple[int, str | None, float]:
         """Return the length of the path, what takes most of it, and its share.
 
         With `contention`, kernels lose the removed time in which they overlapped with it, or waited
         though they were launched and their stream was free. `idle` is what ends idle time.
         `added_ns` and `left_out` are time of the host, as in `Changes`. `part` is what nodes take
-        of runs that were not recorded node by node. `costs` is a factor of the time that recording
-        took.
+        of runs that were not recorded node by node. `error` is that of the time which
+        recording took.
         """
         waits = any(target.waits and factor != 1 for target, factor in changes)
         host = self._host_factors(changes)
@@ -166,7 +166,7 @@ class Replay:
         if contention:
             overlapped, freed = self._freed(of_activity)
             length -= overlapped
-        of_ops, of_pairs = self._without_costs(host, costs)
+        of_ops, of_pairs = self._without_costs(host, error)
         # What does not run is not delayed either, and its calls wait for nothing.
         exists = (host != 0) | (device != 0)
         exists = np.append(exists[self._of_ops], exists)
@@ -187,14 +187,14 @@ class Replay:
         limit, share = self._limit(path, length, (of_ops, of_pairs), waits=waits)
         return total, limit, share
 
-    def _without_costs(self, host: Factors, costs: float = 1.0) -> tuple[Factors, Factors]:
+    def _without_costs(self, host: Factors, error: Error = "none") -> tuple[Factors, Factors]:
         """Return the factors of ops' time on the path, and of pairs' calls, without the profiler.
 
         `host` has the factor of the host's time of each pair, and of none.
         """
         left, of_pairs = np.ones(len(self._of_ops)), host
         if self._costs is not None:
-            left = host_left(self._index, self._own_ns, costs * self._costs)
+            left = host_left(self._index, self._own_ns, self._costs.of_ops(error))
             of_pairs = host * np.append(np.append(left, 1.0)[self._op], 1.0)
         return self._holders.factors(host[self._of_ops] * left, self._own_ns), of_pairs
 

@@ -440,3 +440,20 @@ def test_what_recording_took_of_suspended_ops_is_spread_over_the_line_around_the
     prof = recorded(*rows, statements=30_000, of_ops={"1": 900})
     found = prof.what_if({"line 1": 0})["saving_ns"].tolist()
     assert found == [pytest.approx(30_000, rel=0.01)]
+
+
+def test_what_recording_took_of_a_run_is_no_saving_of_its_nodes():
+    """A run of 1,000 ns took 11,000: 5,000 around its op, and in it, as much for each node."""
+    run = {"category": "session", "op_type": "run", "session": 1}
+    node = {"category": "node", "session": 1}
+    rows = [line(1, 1, 0, 100_000, 99),
+            op(2, "run", 10_000, 16_000, 1, args={"call_ns": 11_000, "unprofiled_ns": 1_000,
+                                                  "shapes": 1}, **run),
+            op(3, "a", 11_000, 13_300, 2, op_type="MatMul", **node),
+            op(4, "b", 13_300, 15_350, 2, op_type="Tanh", **node)]  # fmt: skip
+    found = recorded(*rows, ops=1).what_if({"MatMul": 0, "Tanh": 0, "run": 0})
+    # Three quarters of the run are in its nodes, of which one took 250 ns more than the other.
+    assert found["saving_ns"].tolist()[:2] == [pytest.approx(500, abs=9), pytest.approx(250, abs=9)]
+    assert found["saving_ns"][2] == pytest.approx(1_000, abs=9)
+    assert (found["saving_low_ns"] < found["saving_ns"]).all()
+    assert (found["saving_high_ns"] > found["saving_ns"]).all()
