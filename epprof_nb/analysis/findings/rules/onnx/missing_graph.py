@@ -112,6 +112,7 @@ def graph_opportunity(index: ProfileIndex) -> list[Finding]:
             op_id=int(ops["op_id"][found.first[of_these[0]]]),
             table="ops",
             rows=lambda: of_nodes,
+            is_unprofiled=True,
         )
     ]
 

@@ -145,6 +145,7 @@ def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
         remedy="Make these nodes faster, or run fewer of them: `by_node()` lists them.",
         table="ops",
         rows=computed_later(index, executions, [str(n) for n in nodes.values("name")], session),
+        is_unprofiled=True,
     )
 
 

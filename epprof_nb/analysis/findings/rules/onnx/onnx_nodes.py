@@ -164,4 +164,5 @@ def _finding(
         remedy=remedy,
         table="ops",
         rows=computed_later(index, executions, names, session),
+        is_unprofiled=True,
     )

@@ -290,3 +290,10 @@ def test_runs_that_were_not_measured_without_the_profiler_count_as_recorded():
         (finding,) = found(rows(known), onnxruntime_stretch=slow)
         # 80 % of three runs of 250 us each.
         assert finding.gain_ns == 600_000
+
+
+def test_a_gain_without_the_profiler_is_not_reduced_by_what_profiling_added():
+    ops = [node(1, "up", "MatMul", 0, 900_000), node(2, "act", "Gelu", 900_000, 100_000)]
+    for added in ({}, {"added_ns": {"total": 500_000, "error": 9}}):
+        (finding,) = found(ops, wall_ns=1_000_000, **added)
+        assert finding.gain_ns == 900_000
