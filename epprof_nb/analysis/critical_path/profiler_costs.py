@@ -59,7 +59,7 @@ _WITHOUT_COSTS = frozenset({"cell", "gc", "hlo", "hlo_module"})
 _ELSEWHERE = {OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
 """Cost of recording elsewhere, as a share of the time that it takes in place: in the interpreter
 and the autograd engine, which call it, in caches that it leaves cold, and at the ends of ops."""
-_COLD_NS = {100: 0, 600: 35, 3_000: 60, 12_000: 350, 30_000: 600}
+_COLD_NS = {100: 0, 600: 35, 3_000: 60, 12_000: 350, 30_000: 900}
 """The same of each statement, ns, by its mean duration: what runs in between evicts the profiler's
 code and data from the caches, before the part that is timed."""
 _MODULE_NS = 600
