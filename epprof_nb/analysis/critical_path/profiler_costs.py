@@ -82,12 +82,15 @@ class ProfilerCosts(NamedTuple):
         One value per op by kind of `epprof_nb.core.recording_costs`.
     of_code
         One value per op: time of ONNX Runtime's runs without recording.
+    usual
+        One value per op: costs of runs that are those of the median run, which nobody delayed.
     stretch
         How many times longer threads took because they waited for cores that others used.
     """
 
     by_kind: dict[int, Costs]
     of_code: Costs = np.empty(0)
+    usual: Costs = np.empty(0)
     stretch: float = 1.0
     reason: str = ""
 
@@ -100,7 +103,9 @@ class ProfilerCosts(NamedTuple):
         sign = {"low": -1, "none": 0, "high": 1}[error]
         of_threads = np.sum([ns for kind, ns in self.by_kind.items() if kind != RUNS], axis=0)
         stretch = 1.0 if error == "low" else self.stretch
-        of_runs = self.by_kind[RUNS] + sign * _ERROR_OF_RUNS * self.of_code
+        of_runs = (
+            self.by_kind[RUNS] + (stretch - 1) * self.usual + sign * _ERROR_OF_RUNS * self.of_code
+        )
         total: Costs = (1 + sign * _ERROR) * stretch * of_threads + np.maximum(of_runs, 0)
         return total
 
@@ -122,12 +127,12 @@ def profiler_costs(index: ProfileIndex) -> ProfilerCosts:
     if isinstance(of_runs, str):
         return ProfilerCosts({}, reason=of_runs)
     costs = {kind: _of_ops(index, kind, sums.get(name, 0)) for kind, name in enumerate(NAMES)}
-    added, of_code = of_runs
+    added, of_code, usual = of_runs
     costs[RUNS] += added
     load = load_of(index.profile.info)
     own_cores = load.get("own_cores", 0.0)
     stretch = 1 + waits(load)[1] / own_cores if own_cores else 1.0
-    return ProfilerCosts(costs, of_code, stretch)
+    return ProfilerCosts(costs, of_code, usual, stretch)
 
 
 def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:
@@ -172,8 +177,8 @@ def _statement_weights(index: ProfileIndex, count: IntArray) -> Costs:
     return weights
 
 
-def _of_runs(index: ProfileIndex) -> tuple[Costs, Costs] | str:
-    """Return by op how much longer ONNX Runtime's runs took, and unprofiled ones; or why not.
+def _of_runs(index: ProfileIndex) -> tuple[Costs, Costs, Costs] | str:
+    """Return the times of runs by op, as in `ProfilerCosts`: added, of code and usual; or why not.
 
     Other processes delay some runs, so those that were not recorded took the median of such runs.
     Each node of a run took as much longer, because recording it takes a fixed time, and the rest of
@@ -181,7 +186,7 @@ def _of_runs(index: ProfileIndex) -> tuple[Costs, Costs] | str:
     """
     ops = index.profile.tables["ops"]
     if not ops.names("category").equals("node").any():
-        return np.zeros(len(ops)), np.zeros(len(ops))
+        return (np.zeros(len(ops)),) * 3
     found = index.cached(runs)
     call, unprofiled = call_durations(ops, found.row)
     if used_gpu(index):
@@ -214,8 +219,11 @@ def _of_runs(index: ProfileIndex) -> tuple[Costs, Costs] | str:
     of_code[nodes] = np.minimum(more * (left_of_nodes / whole)[of_node], own[nodes])
     added = own - of_code
     around = index.tree.parent[found.row]  # recording begins and ends in the call, around the run
-    np.add.at(added, around[around >= 0], (of_run - in_run)[around >= 0])
-    return added, of_code
+    recorded = np.append(found.is_recorded, True)
+    usual = np.where(recorded[run], 0.0, added)
+    for values, chosen in ((added, around >= 0), (usual, (around >= 0) & ~found.is_recorded)):
+        np.add.at(values, around[chosen], (of_run - in_run)[chosen])
+    return added, of_code, usual
 
 
 def _cold_ns(index: ProfileIndex) -> IntArray:
@@ -264,11 +272,11 @@ def host_left(index: ProfileIndex, own: IntArray, costs: Costs) -> Costs:
     """Return the part of the own host time of each op that is left without costs, ns.
 
     Markers take time before an op begins, too. So costs beyond the time of an op are in that of the
-    op around it. Where ops were suspended, nothing says when, so all below the op around them have
-    the same part.
+    op around it, or anywhere. Where ops were suspended, nothing says when, so all below the op
+    around them have the same part.
     """
     tree, suspended = index.tree, suspended_ops(index)
-    costs, room = costs.copy(), MAX_PART * own
+    costs, room, beyond = costs.copy(), MAX_PART * own, 0.0
     order = np.argsort(-tree.depth, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(tree.depth[order])) + 1):
         more = np.maximum(costs[rows] - room[rows], 0)
@@ -276,6 +284,9 @@ def host_left(index: ProfileIndex, own: IntArray, costs: Costs) -> Costs:
             costs[rows] -= more
             inside = tree.parent[rows] >= 0
             np.add.at(costs, tree.parent[rows[inside]], more[inside])
+            beyond += more[~inside].sum()
+    room -= costs
+    costs += room * min(beyond / max(room.sum(), 1.0), 1.0)
     left: Costs = 1 - costs / np.maximum(own, 1)
     if suspended.any():
         around = np.zeros(len(own) + 1, np.bool_)
