@@ -851,7 +851,7 @@ def critical_path(
     latency_ns : int
         Usual time from a launch to its activity if the stream is free.
     variants : int
-        Number of variants: 1 or 8.
+        Number of variants: 1; 8 with factors; or 4 without them, whose removed work differs.
     rows : bool
         Whether to return the path of the first variant as well.
     follow_home : bool
@@ -863,7 +863,7 @@ def critical_path(
     Returns
     -------
     dict
-        ``length_ns`` i64: eight values, or one with a single variant or with `rows`. With `rows`,
+        ``length_ns`` i64: a value per variant, or one with `rows`. With `rows`,
         the path from its end to its start: ``step`` u8, ``row`` i32, ``start_ns`` and ``end_ns``
         i64.
     """

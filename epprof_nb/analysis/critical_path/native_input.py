@@ -67,6 +67,8 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.cached import KeyedCache, cached_property, weakly
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.attribution import Attribution
@@ -82,10 +84,13 @@ _NONE = np.empty(0, np.int64)
 _NO_CHANGE, _NO_FACTORS = np.empty(0, np.uint8), np.empty(0, np.float64)
 _NOT_REMOVED = np.empty(0, np.bool_)
 _NOTHING_REMOVED: Columns = (
-    _NOT_REMOVED, _NOT_REMOVED, *[_NONE] * 2, *[np.empty(0, np.int32)] * 2,
+    _NOT_REMOVED, _NOT_REMOVED, *[_NONE] * 2, np.empty(0, np.int32), np.empty(0, np.uint8),
+    np.empty(0, np.int32),
 )  # fmt: skip
 VARIANTS = 8
 """Number of variants that the core computes at once."""
+REMOVALS = 4
+"""Number of variants without some work that the core computes at once."""
 _FREE: npt.NDArray[np.float64] = np.repeat(
     (np.arange(256)[:, None, None] >> np.arange(VARIANTS) & 1) == 0, 3, axis=1
 ).astype(np.float64)
@@ -200,32 +205,49 @@ class CriticalPathInput:
         )
         return int(np.frombuffer(found["length_ns"], np.int64)[0])
 
-    def length_without(self, removed: Removed) -> int:
+    def lengths_without(self, removals: Sequence[Removed]) -> list[int]:
         """Return the length of the path without calls, activities and time of the host.
 
-        What waits for other work still does: the path is at least as long as what is left.
+        What waits for other work still does: the path is at least as long as what is left. The core
+        computes `REMOVALS` lengths at once, unless a part of activities remains.
         """
-        of_calls = np.zeros(len(self._calls[0]), np.bool_)
-        of_calls[removed.calls] = True
-        of_activities: BoolArray = _NOT_REMOVED
+        lengths = [0] * len(removals)
+        shorter = [k for k, removed in enumerate(removals) if len(removed.remains)]
+        whole = [k for k in range(len(removals)) if k not in shorter]
+        groups = [whole[k : k + REMOVALS] for k in range(0, len(whole), REMOVALS)]
+        for group in [*([k] for k in shorter), *groups]:
+            found = self._lengths_without([removals[k] for k in group])
+            for k, length in zip(group, found.tolist()[: len(group)], strict=True):
+                lengths[k] = length
+        return lengths
+
+    def _lengths_without(self, removals: list[Removed]) -> IntArray:
+        bits = np.array([1 << variant for variant in range(len(removals))], np.uint8)
+        of_calls = np.zeros(len(self._calls[0]), np.uint8)
+        of_activities = np.zeros(len(self.activity_op), np.uint8)
         activities = self._activities
-        if len(removed.remains):
-            start, end, _, *more = self._activities
-            length = end - start
-            rows = removed.activities
-            length[rows] = (length[rows] * removed.remains).astype(np.int64)
-            activities = (start, end, length, *more)
-        else:
-            of_activities = np.zeros(len(self.activity_op), np.bool_)
-            of_activities[removed.activities] = True
-        start = np.clip(removed.start, self._start, MAX_NS)
-        end = np.maximum(start, np.clip(removed.end, self._start, MAX_NS))
-        left_out = (start, end, self._numbers(removed.thread), row_order(start))
+        for variant, removed in enumerate(removals):
+            of_calls[removed.calls] |= bits[variant]
+            if len(removed.remains):
+                start, end, _, *more = self._activities
+                length = end - start
+                rows = removed.activities
+                length[rows] = (length[rows] * removed.remains).astype(np.int64)
+                activities = (start, end, length, *more)
+            else:
+                of_activities[removed.activities] |= bits[variant]
+        times = [(removed.start, removed.end, removed.thread) for removed in removals]
+        start, end, thread = map(np.concatenate, zip(*times, strict=True))
+        variants = np.repeat(bits, [len(removed.start) for removed in removals])
+        start = np.clip(start, self._start, MAX_NS)
+        end = np.maximum(start, np.clip(end, self._start, MAX_NS))
+        left_out = (start, end, self._numbers(thread), variants, row_order(start))
         found = self._compute(
+            variants=1 if len(removals) == 1 else REMOVALS,
             changed=(self._ops, self._calls, activities),
             removed=(of_calls, of_activities, *left_out),
         )
-        return int(np.frombuffer(found["length_ns"], np.int64)[0])
+        return np.frombuffer(found["length_ns"], np.int64)
 
     @cached_property
     def idle_kinds(self) -> list[Idle]:

@@ -11,6 +11,8 @@ from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.intervals import covered_between, union
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.critical_path.changed_durations import Removed
     from epprof_nb.arrays.types import IntArray
@@ -20,10 +22,7 @@ _SKIPPED = 0.9
 
 
 def saving_without(index: ProfileIndex, removed: Removed) -> int:
-    """Return how much shorter the critical path is without some work, ns.
-
-    It is less than the time of the work where other work is the next limit. API calls within
-    removed time of a thread are removed; the work that they launched remains.
+    """Return how much shorter the critical path is without some work, ns; see `savings_without`.
 
     Examples
     --------
@@ -34,14 +33,33 @@ def saving_without(index: ProfileIndex, removed: Removed) -> int:
     >>> saving_without(index, Removed())
     0
     """
+    return savings_without(index, [removed])[0]
+
+
+def savings_without(index: ProfileIndex, removals: Sequence[Removed]) -> list[int]:
+    """Return how much shorter the critical path is without each of several kinds of work, ns.
+
+    It is less than the time of the work where other work is the next limit. API calls within
+    removed time of a thread are removed; the work that they launched remains. Several savings take
+    little longer than one.
+    """
     path = index.cached(CriticalPath, "launch")
+    savings = [0] * len(removals)
     if not path.length_ns:
-        return 0
+        return savings
+    some = [k for k, removed in enumerate(removals) if any(map(len, removed))]
+    lengths = path.input.lengths_without([_with_calls(index, removals[k]) for k in some])
+    for k, length in zip(some, lengths, strict=True):
+        savings[k] = max(path.length_ns - length, 0)
+    return savings
+
+
+def _with_calls(index: ProfileIndex, removed: Removed) -> Removed:
+    """Return work with the calls in its time of threads."""
     is_removed = np.zeros(len(index.profile.tables["api_calls"]), np.bool_)
     is_removed[removed.calls] = True
     is_removed[_calls_within(index, removed)] = True
-    removed = removed._replace(calls=np.flatnonzero(is_removed))
-    return max(path.length_ns - path.input.length_without(removed), 0)
+    return removed._replace(calls=np.flatnonzero(is_removed))
 
 
 def _calls_within(index: ProfileIndex, removed: Removed) -> IntArray:

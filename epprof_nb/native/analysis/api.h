@@ -159,12 +159,16 @@ typedef struct {
   const uint8_t *change;  // per op, then for no op: a row of `factors`
   // Factors of durations: one row per change, of EPPROF_FACTORS times `variants` values.
   const double* factors;  // null: 1 each
-  // Work that does not exist: it takes no time, and such calls wait for nothing. Null: all exists.
+  // Variants, as bits, without some work: it takes no time, and such calls wait for nothing. Null: all
+  // exists.
   const uint8_t *call_removed, *activity_removed;
-  // Time that threads do not take, as if they spent it in removed calls that start after others.
+  // Time that threads do not take in some variants, as if they spent it in removed calls that start
+  // after others.
   size_t left_out;
   const int64_t *left_out_start, *left_out_end;
-  const int32_t *left_out_thread, *left_out_order;
+  const int32_t* left_out_thread;
+  const uint8_t* left_out_variants;
+  const int32_t* left_out_order;
   int64_t start, end, latency;
   int32_t home;  // the thread that starts the others
   int follow_home;  // an op of another thread, unless it takes the time before it, begins when
@@ -172,7 +176,8 @@ typedef struct {
   int ends_with_home;  // the path ends with `home` or device work, whatever other threads still do
 } epprof_path_input;
 
-// Length of one variant or of eight. With `rows`: the path of the first as well. Null: out of memory.
+// Length of one variant; of eight with factors; or of four without, whose removed work differs. With
+// `rows`: the path of the first as well. Null: out of memory.
 epprof_columns* epprof_critical_path(const epprof_path_input* input, int variants, int rows);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ struct Source {
 };
 
 // Without factors, all work takes the time that it took, unless it is removed. Time that is left out
-// has numbers of calls behind those of `in`.
+// has numbers of calls behind those of `in`. Every variant has the length that it has alone.
 template <size_t K, bool HasFactors>
 class Sweep {
  public:
@@ -55,7 +55,7 @@ class Sweep {
         threads_(in.threads),
         lanes_(in),
         call_distance_(in.calls) {
-    for (Thread& thread : threads_) thread.time = in.start;
+    for (Thread& thread : threads_) thread.time.fill(in.start);
     for (size_t call = 0; call < in.calls; call++) {
       if (in.call_wait[call] == EPPROF_WAIT_OP) awaited_.try_emplace(in.call_lane[call]);
     }
@@ -103,14 +103,24 @@ class Sweep {
   void rows(Columns& out) const { path_.follow(last_point_, last_activity_, out); }
 
  private:
+  using Variants = uint8_t;  // a bit per variant
+  static constexpr Variants kAll = static_cast<Variants>((1u << K) - 1);
+  // Variants that leave out other time have other points.
+  static constexpr bool kHasOwnPoints = K > 1 && !HasFactors;
+
+  // A call that has not ended, of some variants.
+  struct Open {
+    int32_t call;
+    Variants variants;
+  };
   struct Thread {
-    int64_t time;  // of the last point
+    std::array<int64_t, kHasOwnPoints ? K : 1> time;  // of the last point
     Distances<K> distance{};
     int32_t op = -1;
     int32_t point = -1;
     int32_t waiting = 0;  // open calls that wait for a device
     bool has_begun = false;  // it has had an op
-    std::vector<int32_t> calls;
+    std::vector<Open> calls;
   };
   // The end of an open call.
   struct End {
@@ -131,8 +141,15 @@ class Sweep {
     if (in_.activity_length) return in_.activity_length[a];
     return std::max<int64_t>(in_.activity_end[a] - in_.activity_start[a], 0);
   }
-  bool is_removed(size_t call) const {
-    return call >= in_.calls || (in_.call_removed && in_.call_removed[call]);
+  Variants without_call(size_t call) const {
+    if (call >= in_.calls) return kAll;
+    return in_.call_removed ? in_.call_removed[call] & kAll : 0;
+  }
+  static bool has(Variants variants, size_t k) { return variants >> k & 1; }
+  static void take_longer_of(Variants variants, Distances<K>& distance, const Distances<K>& other) {
+    for (size_t k = 0; k < K; k++) {
+      if (has(variants, k)) distance[k] = std::max(distance[k], other[k]);
+    }
   }
   bool is_home(size_t number) const { return static_cast<int32_t>(number) == in_.home; }
   const double* factors_of(int32_t op, int what) const {
@@ -145,13 +162,15 @@ class Sweep {
     size_t change = in_.change[op < 0 ? in_.ops : static_cast<size_t>(op)];
     return in_.factors + (change * EPPROF_FACTORS + static_cast<size_t>(what)) * K;
   }
-  void extend(Distances<K>& distance, int64_t length, int32_t op, int what) const {
+  void extend(Distances<K>& distance, int64_t length, int32_t op, int what,
+              Variants variants = kAll) const {
     if constexpr (!HasFactors) {
-      for (size_t k = 0; k < K; k++) distance[k] += length;
+      for (size_t k = 0; k < K; k++) distance[k] += has(variants, k) ? length : 0;
       return;
     }
     const double* factors = factors_of(op, what);
     for (size_t k = 0; k < K; k++) {
+      if (!has(variants, k)) continue;
       double factor = factors[k];  // mostly 1, which needs no rounding
       distance[k] += factor == 1 ? length : std::llround(static_cast<double>(length) * factor);
     }
@@ -161,51 +180,79 @@ class Sweep {
   struct Doing {
     Step step;
     int32_t row, op;
-    bool takes_time;
+    Variants takes_time, in_call;
   };
   Doing doing(size_t number) const {
     const Thread& thread = threads_[number];
+    Doing now = {Step::kHost, thread.op, thread.op, 0, 0};
     if (!thread.calls.empty()) {
-      int32_t call = thread.calls.back();
-      if (is_removed(static_cast<size_t>(call))) return {Step::kCall, call, -1, false};
-      int32_t op = in_.call_op[call];
-      return {Step::kCall, call, op < 0 ? thread.op : op, thread.waiting == 0};
+      int32_t call = thread.calls.back().call;
+      now.step = Step::kCall;
+      now.row = call;
+      if (static_cast<size_t>(call) < in_.calls && in_.call_op[call] >= 0) {
+        now.op = in_.call_op[call];
+      }
     }
-    bool is_active = thread.op >= 0 || is_home(number) ||
-                     (thread.has_begun && thread.time < in_.thread_own_until[number]);
-    return {Step::kHost, thread.op, thread.op, is_active};
+    for (size_t i = thread.calls.size(); i-- > 0 && now.in_call != kAll;) {
+      Variants variants = thread.calls[i].variants & ~now.in_call;
+      now.in_call |= variants;
+      if (thread.waiting) continue;
+      now.takes_time |= variants & ~without_call(static_cast<size_t>(thread.calls[i].call));
+    }
+    for (size_t k = 0; k < (kHasOwnPoints ? K : 1); k++) {
+      if (has(now.in_call, k)) continue;
+      if (is_active(number) || (thread.has_begun && thread.time[k] < in_.thread_own_until[number])) {
+        now.takes_time |= kHasOwnPoints ? static_cast<Variants>(1u << k) : kAll;
+      }
+    }
+    return now;
   }
+  // Whether a thread without calls works for itself.
+  bool is_active(size_t number) const { return threads_[number].op >= 0 || is_home(number); }
 
   // Move a thread on to `time`.
-  void advance(size_t number, int64_t time) {
+  void advance(size_t number, int64_t time, Variants variants = kAll) {
     Thread& thread = threads_[number];
     Doing now = doing(number);
-    bool is_idle = thread.calls.empty() && !now.takes_time;
-    int64_t until = time;
-    if (thread.op < 0 && thread.calls.empty() && !is_home(number)) {
-      until = std::min(time, in_.thread_own_until[number]);
+    int64_t until = is_active(number) ? time : std::min(time, in_.thread_own_until[number]);
+    if constexpr (kHasOwnPoints) {
+      for (size_t k = 0; k < K; k++) {
+        if (!has(variants, k)) continue;
+        if (has(now.takes_time, k)) {
+          thread.distance[k] += (has(now.in_call, k) ? time : until) - thread.time[k];
+        }
+        thread.time[k] = time;
+      }
+    } else {
+      int64_t length = now.takes_time ? (now.in_call ? time : until) - thread.time[0] : 0;
+      extend(thread.distance, length, now.op, EPPROF_HOST);
+      if (length > 0) {
+        thread.point = path_.add_point(time, length, thread.point, -1, now.step, now.row);
+      }
+      thread.time[0] = time;
     }
-    int64_t length = now.takes_time ? until - thread.time : 0;
-    extend(thread.distance, length, now.op, EPPROF_HOST);
-    if (length > 0) {
-      thread.point = path_.add_point(time, length, thread.point, -1, now.step, now.row);
-    }
-    thread.time = time;
-    if (!is_idle || (thread.has_begun && !in_.follow_home)) return;
+    Variants idle = variants & ~(now.in_call | now.takes_time);
+    if (!idle || (thread.has_begun && !in_.follow_home)) return;
     // A thread without ops acts on behalf of another thread.
     int32_t point = -1;
     Distances<K> distance = home_at(time, &point);
     if (distance[0] > thread.distance[0]) thread.point = point;
-    take_longer(thread.distance, distance);
+    take_longer_of(idle, thread.distance, distance);
   }
 
   Distances<K> home_at(int64_t time, int32_t* point) {
     const Thread& home = threads_[static_cast<size_t>(in_.home)];
     Doing now = doing(static_cast<size_t>(in_.home));
-    int64_t length = now.takes_time ? time - home.time : 0;
     Distances<K> distance = home.distance;
-    extend(distance, length, now.op, EPPROF_HOST);
-    *point = length > 0 ? path_.add_point(time, length, home.point, -1, now.step, now.row) : home.point;
+    if constexpr (kHasOwnPoints) {
+      for (size_t k = 0; k < K; k++) {
+        distance[k] += has(now.takes_time, k) ? time - home.time[k] : 0;
+      }
+    } else {
+      int64_t length = now.takes_time ? time - home.time[0] : 0;
+      extend(distance, length, now.op, EPPROF_HOST);
+      *point = length > 0 ? path_.add_point(time, length, home.point, -1, now.step, now.row) : home.point;
+    }
     return distance;
   }
 
@@ -264,24 +311,25 @@ class Sweep {
     call_distance_[call] = thread.distance;
     path_.set_call(call, thread.point);
     bool waits = in_.call_wait[call] != EPPROF_NO_WAIT;
-    if (is_alike(number) && !waits && thread.calls.empty() && !is_removed(call)) {
+    if (is_alike(number) && !waits && thread.calls.empty() && !without_call(call)) {
       skip_to(in_.call_end[call]);
       return;
     }
     thread.waiting += waits;
-    open_call(number, static_cast<int32_t>(call), in_.call_start[call], in_.call_end[call]);
+    open_call(number, {static_cast<int32_t>(call), kAll}, in_.call_start[call], in_.call_end[call]);
   }
 
   void start_left_out(size_t row) {
     size_t number = static_cast<size_t>(in_.left_out_thread[row]);
-    advance(number, in_.left_out_start[row]);
-    open_call(number, static_cast<int32_t>(in_.calls + row), in_.left_out_start[row],
+    Variants variants = in_.left_out_variants[row] & kAll;
+    advance(number, in_.left_out_start[row], variants);
+    open_call(number, {static_cast<int32_t>(in_.calls + row), variants}, in_.left_out_start[row],
               in_.left_out_end[row]);
   }
 
-  void open_call(size_t number, int32_t call, int64_t start, int64_t end) {
+  void open_call(size_t number, Open call, int64_t start, int64_t end) {
     threads_[number].calls.push_back(call);
-    ends_.push_back({end, call, number});
+    ends_.push_back({end, call.call, number});
     std::push_heap(ends_.begin(), ends_.end());
     if (end <= start) end_call();
   }
@@ -290,9 +338,11 @@ class Sweep {
     const auto [time, call, number] = ends_.front();
     std::pop_heap(ends_.begin(), ends_.end());
     ends_.pop_back();
-    advance(number, time);
-    std::vector<int32_t>& calls = threads_[number].calls;
-    calls.erase(std::next(std::find(calls.rbegin(), calls.rend(), call)).base());
+    std::vector<Open>& calls = threads_[number].calls;
+    size_t at = calls.size() - 1;
+    while (calls[at].call != call) at--;
+    advance(number, time, calls[at].variants);
+    calls.erase(calls.begin() + static_cast<std::ptrdiff_t>(at));
     if (static_cast<size_t>(call) < in_.calls) end_wait(static_cast<size_t>(call));
   }
 
@@ -302,17 +352,18 @@ class Sweep {
     uint8_t wait = in_.call_wait[call];
     if (wait == EPPROF_NO_WAIT) return;
     thread.waiting--;
-    if (is_removed(call)) return;
+    Variants variants = kAll & ~without_call(call);
+    if (!variants) return;
     if (wait == EPPROF_WAIT_THREAD) {
-      join(thread, static_cast<size_t>(in_.call_lane[call]), end);
+      join(thread, static_cast<size_t>(in_.call_lane[call]), end, variants);
       return;
     }
     if (wait == EPPROF_WAIT_TIME) {
-      wait_until(thread, call, end);
+      wait_until(thread, call, end, variants);
       return;
     }
     if (wait == EPPROF_WAIT_OP) {
-      wait_for_op(thread, in_.call_lane[call], end);
+      wait_for_op(thread, in_.call_lane[call], end, variants);
       return;
     }
     Done<K> done;
@@ -345,25 +396,25 @@ class Sweep {
                                       done.end > start ? Step::kReturn : Step::kCall,
                                       static_cast<int32_t>(call));
     }
-    take_longer(thread.distance, distance);
+    take_longer_of(variants, thread.distance, distance);
   }
 
   // A thread waited for another one, which worked until `end`. Code that does not exist waits for
   // nothing.
-  void join(Thread& thread, size_t other, int64_t end) {
-    advance(other, end);
+  void join(Thread& thread, size_t other, int64_t end, Variants variants) {
+    advance(other, end, variants);
     const Thread& worker = threads_[other];
     const double* exists = factors_of(thread.op, EPPROF_DELAY);
     if (exists[0] != 0 && worker.distance[0] > thread.distance[0]) thread.point = worker.point;
     for (size_t k = 0; k < K; k++) {
-      if (exists[k] == 0) continue;
+      if (exists[k] == 0 || !has(variants, k)) continue;
       thread.distance[k] = std::max(thread.distance[k], worker.distance[k]);
     }
   }
 
   // A thread did nothing until `end`: it does not come earlier, unless its op takes less time. What
   // the op takes more comes afterwards.
-  void wait_until(Thread& thread, size_t call, int64_t end) {
+  void wait_until(Thread& thread, size_t call, int64_t end, Variants variants) {
     int64_t length = end - std::max(in_.call_start[call], in_.start);
     const double* factors = factors_of(thread.op, EPPROF_HOST);
     Distances<K> distance = call_distance_[call];
@@ -377,11 +428,11 @@ class Sweep {
       thread.point = path_.add_point(end, length, path_.point_of_call(call), -1, Step::kHost,
                                       thread.op);
     }
-    take_longer(thread.distance, distance);
+    take_longer_of(variants, thread.distance, distance);
   }
 
   // A thread did nothing until an op went on that was suspended, as by a timer.
-  void wait_for_op(Thread& thread, int32_t op, int64_t end) {
+  void wait_for_op(Thread& thread, int32_t op, int64_t end, Variants variants) {
     const OpStart& start = awaited_[op];
     int64_t length = end - in_.op_start[op];
     if (!start.is_known || length < 0) return;
@@ -390,7 +441,7 @@ class Sweep {
     if (distance[0] > thread.distance[0]) {
       thread.point = path_.add_point(end, length, start.point, -1, Step::kHost, op);
     }
-    take_longer(thread.distance, distance);
+    take_longer_of(variants, thread.distance, distance);
   }
 
   void start_activity(size_t a) {
@@ -423,10 +474,10 @@ class Sweep {
     From from = From::kStart;
     int32_t from_row = -1;
     int64_t gap = 0;
-    bool exists = !in_.activity_removed || !in_.activity_removed[a];
+    Variants exists = in_.activity_removed ? kAll & ~in_.activity_removed[a] : kAll;
     auto depend = [&](const Distances<K>& on, int64_t length, From by, int32_t by_row) {
       Distances<K> other = on;
-      if (exists) extend(other, length, op, EPPROF_DELAY);
+      extend(other, length, op, EPPROF_DELAY, exists);
       if (from == From::kStart || other[0] > distance[0]) {
         from = by;
         from_row = by_row;
@@ -456,13 +507,17 @@ class Sweep {
       take_longer(distance, home);
     }
     path_.set_activity(a, from, from_row, gap);
-    if (exists) extend(distance, length_of(a), op, EPPROF_DEVICE);
+    extend(distance, length_of(a), op, EPPROF_DEVICE, exists);
     lanes_.start(number, std::max(in_.activity_end[a], start), static_cast<int32_t>(a), distance);
   }
 
   void finish() {
     size_t home = static_cast<size_t>(in_.home);
-    advance(home, std::max({in_.end, threads_[home].time, home_until_}));
+    const auto times = threads_[home].time;
+    for (size_t k = 0; k < times.size(); k++) {
+      advance(home, std::max({in_.end, times[k], home_until_}),
+              kHasOwnPoints ? static_cast<Variants>(1u << k) : kAll);
+    }
     longest_ = threads_[home].distance;
     last_point_ = threads_[home].point;
     for (const Thread& thread : threads_) {
@@ -507,8 +562,10 @@ void compute(const epprof_path_input& input, bool rows, Columns& out) {
 epprof_columns* epprof_critical_path(const epprof_path_input* input, int variants, int rows) {
   try {
     auto out = std::make_unique<epprof::Columns>();
-    if (!rows && variants != 1) {
+    if (!rows && variants != 1 && input->factors) {
       epprof::compute<8, true>(*input, false, *out);
+    } else if (!rows && variants == 4) {
+      epprof::compute<4, false>(*input, false, *out);
     } else if (input->factors) {
       epprof::compute<1, true>(*input, rows != 0, *out);
     } else {

@@ -5,7 +5,7 @@
 
 enum {
   kOps = 7, kCalls = 7, kActivities = 9, kWaits = 3, kLanes = 1, kThreads = 1, kChanges = 1,
-  kFactors = 1, kRemoved = 2, kLeftOut = 4
+  kFactors = 1, kRemoved = 2, kLeftOut = 5
 };
 enum {
   kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kThreads + kChanges + kFactors +
@@ -25,7 +25,7 @@ static const struct {
     {1, 1},                                                                  // changes of ops
     {8, 1},                                                                  // factors
     {1, 1}, {1, 1},                                                          // removed
-    {8, 0}, {8, 0}, {4, 0}, {4, 1},                                          // left out
+    {8, 0}, {8, 0}, {4, 0}, {1, 0}, {4, 1},                                  // left out
 };
 
 // Sets the number of rows of the columns from `first`. Returns -1 if they differ in length.
@@ -115,6 +115,7 @@ static int fill(epprof_path_input* in, const Py_buffer* views, size_t variants) 
   in->left_out_start = *at++;
   in->left_out_end = *at++;
   in->left_out_thread = *at++;
+  in->left_out_variants = *at++;
   in->left_out_order = *at++;
   return 0;
 }
@@ -146,8 +147,8 @@ static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
                       .latency = latency, .follow_home = follow_home,
                       .ends_with_home = ends_with_home};
   if (fill(&in, views, rows || variants == 1 ? 1 : 8) < 0) goto done;
-  if (!in.factors && !rows && variants != 1) {
-    PyErr_SetString(PyExc_ValueError, "variants need factors");
+  if (!in.factors && !rows && variants != 1 && variants != 4) {
+    PyErr_SetString(PyExc_ValueError, "eight variants need factors");
     goto done;
   }
   epprof_columns* found;

@@ -374,7 +374,7 @@ def test_unknown_arguments_are_refused(by):
 
 
 def test_the_core_refuses_columns_of_different_length():
-    columns = [np.zeros(2, np.int64)] + [np.zeros(0, np.int32)] * 35
+    columns = [np.zeros(2, np.int64)] + [np.zeros(0, np.int32)] * 36
     options = {"threads": 1, "home": 0, "start_ns": 0, "end_ns": 1, "latency_ns": 1}
     options |= {"variants": 1, "rows": True, "follow_home": True, "ends_with_home": False}
     with pytest.raises(ValueError, match="differ in length"):
@@ -465,7 +465,28 @@ def test_removed_work_is_work_of_an_owner_that_takes_no_time(prof, data):
     free[-2] = 1
     owners = Owners(of_activities, of_calls, len(prof.ops) + 1)
     removed = Removed(np.flatnonzero(calls), np.flatnonzero(activities))
-    assert path.input.length_without(removed) == path.input.lengths(free, owners)[0]
+    assert path.input.lengths_without([removed])[0] == path.input.lengths(free, owners)[0]
+
+
+@st.composite
+def removals(draw, prof):
+    """Some calls, activities and time of one of two threads."""
+    calls, activities = (
+        np.array(draw(st.lists(st.integers(0, len(of) - 1))) if len(of) else [], np.int64)
+        for of in (prof.api_calls, prof.activities)
+    )
+    times = draw(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 200), st.integers(0, 60))))
+    thread, start, length = np.array(times, np.int64).reshape(-1, 3).T
+    return Removed(calls, activities, thread, start, start + length)
+
+
+@settings(deadline=None)
+@given(recordings(), st.data())
+def test_several_lengths_are_those_of_each_removal_alone(prof, data):
+    removed = [data.draw(removals(prof)) for _ in range(data.draw(st.integers(2, 6)))]
+    path = CriticalPath(ProfileIndex(prof)).input
+    alone = [path.lengths_without([one])[0] for one in removed]
+    assert path.lengths_without(removed) == alone
 
 
 @settings(deadline=None)
