@@ -10,7 +10,6 @@ from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.critical_path.chain import CriticalPath
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import LATER_STEPS, is_cell
 from epprof_nb.analysis.utilisation.idle_intervals import AFTER, BEFORE
 from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS
@@ -18,6 +17,8 @@ from epprof_nb.arrays.intervals import length
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.utilisation.host_idle import HostIdle
     from epprof_nb.arrays.types import BoolArray
@@ -54,8 +55,8 @@ class IdleRemedy(NamedTuple):
 
 def idle_remedy(
     index: ProfileIndex, found: HostIdle, total: int, slowdown: float, *, awaited: bool
-) -> IdleRemedy:
-    """Return the remedy for host work in idle time, and its saving with its bounds.
+) -> Generator[list[Removed], list[int], IdleRemedy]:
+    """Ask for a saving; return the remedy for host work in idle time, and its saving with bounds.
 
     Host work can overlap only with device work; the rest must become shorter. What a coroutine
     awaits can overlap with itself, too: all of it then takes about as long as one turn's.
@@ -75,7 +76,7 @@ def idle_remedy(
     """
     word, position = device_word(index.profile.info), found.idle.position
     own = found.take(np.flatnonzero(~_prepares_launch(index, found)))
-    saved = saving_without(index, Removed(thread=own.thread, start=own.start, end=own.end))
+    (saved,) = yield [Removed(thread=own.thread, start=own.start, end=own.end)]
     saved = int(min(saved, total) / slowdown)
     if (position == BEFORE).all():
         done_before = "Do this work before the cell, or make it faster."

@@ -20,6 +20,7 @@ from epprof_nb.analysis.base.result_table import (
     optional,
 )
 from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.findings.asked_savings import findings_of
 from epprof_nb.analysis.findings.finding import MIN_GAIN_SHARE
 from epprof_nb.analysis.findings.rules.device_work.hot_places import device_time
 from epprof_nb.analysis.findings.rules.registry import (
@@ -99,7 +100,7 @@ def _of_one(index: ProfileIndex) -> list[Finding]:
     if index.cached(lacks_records):
         of_work = ()  # the missing records may hold the largest costs
     wall_ns = wall_of(index.profile)
-    found = [_within(f, wall_ns) for function in (*of_work, *ALWAYS) for f in function(index)]
+    found = [_within(f, wall_ns) for f in findings_of(index, (*of_work, *ALWAYS))]
     least = MIN_GAIN_SHARE * wall_ns
     found = [f for f in found if f.gain_ns >= least or f.kind in WITHOUT_GAIN]
     added = index.cached(added_time)

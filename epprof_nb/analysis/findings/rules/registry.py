@@ -53,10 +53,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.findings.asked_savings import Asking
     from epprof_nb.analysis.findings.finding import Finding
 
 
-def many_launches(index: ProfileIndex) -> Iterable[Finding]:
+def many_launches(index: ProfileIndex) -> Iterable[Finding] | Asking:
     """Return the finding on a graph of ONNX Runtime's nodes, else on launches in general."""
     return graph_opportunity(index) or launch_bound(index)
 
@@ -66,7 +67,7 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     wasted_captures, collector_pauses, slow_first_step, imports,
 )  # fmt: skip
 """Functions that return findings of any profile."""
-OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
+OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding] | Asking], ...] = (
     critical_work, hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines,
     many_launches, pageable_copies, repeated_copies, copies_to_overlap, small_copies,
     exposed_communication, far_from_roof, driver_allocations, per_tensor_optimizers, shared_device,

@@ -10,7 +10,6 @@ from epprof_nb.analysis.base.copies import copied_bytes
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.utilisation.exposed_copies import exposed
 from epprof_nb.arrays.groups import sum_by_group
@@ -19,9 +18,8 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.findings.asked_savings import Asking
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 SMALL_BYTES, MANY_COPIES = 65_536, 50
@@ -32,7 +30,7 @@ _LEAST, _SPREAD = 0.5, 1.25
 """Bounds of the gain in other runs, relative to the gain in the profile."""
 
 
-def small_copies(index: ProfileIndex) -> Iterator[Finding]:
+def small_copies(index: ProfileIndex) -> Asking:
     """Yield a finding on many small copies at one place."""
     activities, places = index.profile.tables["activities"], index.cached(Places)
     rows = np.flatnonzero(index.kinds == MEMCPY)
@@ -57,7 +55,8 @@ def small_copies(index: ProfileIndex) -> Iterator[Finding]:
     alone = total - total // len(of_top)
     between = _between(index, of_top)
     on_host = int((between.end - between.start).sum())
-    saved = saving_without(index, between) - int(copied / _GATHERED_BYTES_PER_S * 1e9)
+    (saved,) = yield [between]
+    saved -= int(copied / _GATHERED_BYTES_PER_S * 1e9)
     gain = max(alone, saved)
     host = f", {duration(on_host)} on the host" if on_host > total else ""
     yield Finding(

@@ -14,6 +14,7 @@ from epprof_nb.analysis.base.places import Places, lines_at
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.tasks_of_ops import task_rows, threads_in_tasks
 from epprof_nb.analysis.base.wall_time import wall_of
+from epprof_nb.analysis.findings.asked_savings import together
 from epprof_nb.analysis.findings.finding import (
     MIN_GAIN_SHARE,
     Finding,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.findings.asked_savings import Asking
     from epprof_nb.analysis.utilisation.host_idle import HostIdle
     from epprof_nb.analysis.utilisation.idle_intervals import IdleIntervals
     from epprof_nb.arrays.types import BoolArray, IntArray
@@ -77,7 +79,7 @@ _MAIN_OP = 0.8
 """Minimum share of one op in the idle time of its line for the finding to name the op."""
 
 
-def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
+def idle_gaps(index: ProfileIndex) -> Asking:
     """Yield findings on idle time before the calls of the host, by its line, else by its op.
 
     The time counts whatever the length of the gaps. The host had already launched held work;
@@ -93,6 +95,7 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
     found = found.take(np.flatnonzero(~is_other))
     least = max(MIN_GAIN_SHARE * wall_of(index.profile), _LEAST_NS)
     slowdown = _slowdowns(index, found.op)
+    asking = []
     for of_line in _by_place(index, found, slowdown):
         rows = of_line[~_is_first_call(index, found.take(of_line))]
         of_place = found.take(rows)
@@ -103,7 +106,8 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
         # Idle time between work has a known cause only if the host ran one op, or none at all.
         between = of_place.idle.position == BETWEEN
         if has_op or not between.any() or not _open_ns(of_place, ops):
-            yield _finding(index, of_place, float(slowdown[rows[0]]))
+            asking.append(_finding(index, of_place, float(slowdown[rows[0]])))
+    yield from together(asking)
 
 
 def _is_first_call(index: ProfileIndex, found: HostIdle) -> BoolArray:
@@ -211,7 +215,7 @@ def _waiting_place(index: ProfileIndex, gap: IdleIntervals) -> str:
     return launcher_name(index, stack_of(index, "api_calls", call), int(index.call_op[call]))
 
 
-def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
+def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Asking:
     devices = devices_phrase(index, found.idle.device.tolist())
     starts, ends = _host_times(index, found)
     total = min(int(found.time.sum()), int((ends - starts).sum()))  # devices may idle together
@@ -236,7 +240,7 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
     remedy, low, gain, high = _HOLDS_GIL, 0, 0, 0
     if not found.is_held.all():
         own = found.take(np.flatnonzero(~found.is_held))
-        told = idle_remedy(index, own, total - held, slowdown, awaited=awaited)
+        told = yield from idle_remedy(index, own, total - held, slowdown, awaited=awaited)
         remedy, low, gain, high = told if held < told.gain else (_HOLDS_GIL, *told[1:])
     if call:
         remedy = CALL_REMEDY
@@ -250,7 +254,7 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Finding:
     if sampled < 0 and found.line[longest] >= 0:
         (file,) = found.file.take(np.array([longest])).to_list()
         at = (file or "", int(found.line[longest]))
-    return Finding(
+    yield Finding(
         f"{text}.",
         gain,
         int(found.idle.start[longest]),

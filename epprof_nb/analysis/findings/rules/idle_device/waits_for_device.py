@@ -14,7 +14,7 @@ from epprof_nb.analysis.base.places import Places, lines_at
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
+from epprof_nb.analysis.findings.asked_savings import together
 from epprof_nb.analysis.findings.finding import (
     MIN_GAIN_SHARE,
     Finding,
@@ -35,9 +35,10 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.findings.asked_savings import Asking
     from epprof_nb.analysis.utilisation.waiting_visits import Visits
     from epprof_nb.analysis.utilisation.waits import Waits
     from epprof_nb.arrays.types import BoolArray, IntArray
@@ -72,7 +73,7 @@ _SYNCHRONISING = (
 """Calls that copy a value to the host and wait for it, the most specific ones first."""
 
 
-def waiting_lines(index: ProfileIndex) -> Iterator[Finding]:
+def waiting_lines(index: ProfileIndex) -> Asking:
     """Yield a finding on each place whose waits make the code slower."""
     found, places = index.cached(find_waits), index.cached(Places)
     place = places.of_calls(found.call)
@@ -80,10 +81,14 @@ def waiting_lines(index: ProfileIndex) -> Iterator[Finding]:
     late = sum_by_group(place[is_read], _at_stake(found)[is_read], places.count + 1)[:-1]
     least = MIN_GAIN_SHARE * wall_of(index.profile)
     ends = index.profile.tables["api_calls"]["end_ns"][found.call]
-    for top in np.flatnonzero(late >= least).tolist():
-        of_place = np.flatnonzero((place == top) & is_read)
-        if delay_launches(index, ends[of_place]):
-            yield _finding(index, of_place)
+    places_waiting = (
+        np.flatnonzero((place == top) & is_read) for top in np.flatnonzero(late >= least).tolist()
+    )
+    yield from together(
+        _finding(index, of_place)
+        for of_place in places_waiting
+        if delay_launches(index, ends[of_place])
+    )
 
 
 def _at_stake(found: Waits) -> IntArray:
@@ -110,7 +115,7 @@ def _of_inputs(index: ProfileIndex, calls: IntArray) -> BoolArray:
     return result
 
 
-def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
+def _finding(index: ProfileIndex, waits: IntArray) -> Asking:
     found, tables = index.cached(find_waits), index.profile.tables
     calls, activities = tables["api_calls"], tables["activities"]
     rows = found.call[waits]
@@ -119,7 +124,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
     word = device_word(index.profile.info)
     call = _call_of(index, op, stack)
     remedy = _remedy(index, rows, there, call)
-    low, gain, high = _gains(index, rows, there, reads=remedy != _REMEDY_OF_CALL)
+    low, gain, high = yield from _gains(index, rows, there, reads=remedy != _REMEDY_OF_CALL)
     where = launcher_name(index, stack, op) or "the code"
     read = read_text(index, reads_of(index, rows))
     waited = f"waits for the {word} in `{call}`" if call else f"waits for the {word}"
@@ -141,7 +146,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
         text += f" {plural(len(waits), 'time')}{read}, for {wait}"
         longest = int(waits[int(found.wait[waits].argmax())])
         end = int(calls["end_ns"][found.call[longest]])
-    return Finding(
+    yield Finding(
         f"{text}.",
         gain,
         int(calls["start_ns"][found.call[longest]]),
@@ -176,7 +181,7 @@ def _remedy(index: ProfileIndex, rows: IntArray, there: Visits, call: str) -> st
 
 def _gains(
     index: ProfileIndex, rows: IntArray, there: Visits, *, reads: bool
-) -> tuple[int, int, int]:
+) -> Generator[list[Removed], list[int], tuple[int, int, int]]:
     """Return the gain if a place does not wait, ns: its lower bound, estimate and upper bound.
 
     Without the waits, the work of the host or of the device limits the speed. If the place only
@@ -184,10 +189,9 @@ def _gains(
     the value, a part of its work is still needed. The kernels that it launches are needed: a line
     may hold the work itself beside the wait. So at most the idle time and the copies are saved.
     """
-    waits = saving_without(index, Removed(calls=rows))
     copies = _copies_of_value(index, there) if reads else there.activities[:0]
     removed = Removed(there.calls, copies, there.thread, there.start, there.end)
-    whole = saving_without(index, removed)
+    waits, whole = yield [Removed(calls=rows), removed]
     whole = max(whole - int(preparation_within(index, there.start, there.end).sum()), waits)
     if _most(there.goes_on):
         gain = (waits + whole) // 2

@@ -9,7 +9,6 @@ import numpy as np
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS, is_launch_bound, launch_gaps
 from epprof_nb.arrays.groups import sum_by_group
@@ -18,9 +17,8 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from epprof_nb.analysis.base.index import ProfileIndex
+    from epprof_nb.analysis.findings.asked_savings import Asking
     from epprof_nb.analysis.utilisation.launch_bound import LaunchGaps
     from epprof_nb.arrays.types import IntArray
 
@@ -31,7 +29,7 @@ _MAIN_SHARE = 0.5
 """Minimum share of one place in the idle time for the finding to name it."""
 
 
-def launch_bound(index: ProfileIndex) -> Iterator[Finding]:
+def launch_bound(index: ProfileIndex) -> Asking:
     """Yield a finding if kernels that are launched one by one keep a device waiting."""
     gaps = index.cached(launch_gaps)
     if not is_launch_bound(index):
@@ -43,7 +41,8 @@ def launch_bound(index: ProfileIndex) -> Iterator[Finding]:
     # Waits remain, and bound what fewer launches save.
     without = Removed(call, _NONE, calls["thread_id"][call], _host_starts(index, gaps, call),
                       calls["end_ns"][call])  # fmt: skip
-    gain = min(int(gaps.saving.sum()), saving_without(index, without))
+    (saving,) = yield [without]
+    gain = min(int(gaps.saving.sum()), saving)
     rows = gaps.idle.next_row
     kernel_ns = activities["end_ns"][rows] - activities["start_ns"][rows]
     start, end = int(gaps.idle.start.min()), int(gaps.idle.end.max())
