@@ -72,5 +72,7 @@ def _calls_within(index: ProfileIndex, removed: Removed) -> IntArray:
         start, end = calls["start_ns"][rows], calls["end_ns"][rows]
         intervals = union(removed.start[of_thread], removed.end[of_thread])
         inside = covered_between(*intervals, start, end)
-        found.append(rows[(inside > 0) & (inside >= _SKIPPED * (end - start))])
+        touched = np.flatnonzero(inside > 0)
+        is_within = inside[touched] >= _SKIPPED * (end[touched] - start[touched])
+        found.append(rows[touched[is_within]])
     return np.concatenate(found)

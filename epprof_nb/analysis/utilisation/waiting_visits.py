@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 
@@ -45,6 +46,8 @@ def visits(index: ProfileIndex, waits: IntArray) -> Visits:
     calls, activities = (index.profile.tables[name] for name in ("api_calls", "activities"))
     places = index.cached(Places)
     (place,) = np.unique(places.of_calls(waits))
+    is_wait = np.zeros(len(calls), np.bool_)
+    is_wait[waits] = True
     found = []
     for thread in np.unique(calls["thread_id"][waits]).tolist():
         rows = index.calls_of_thread(thread)
@@ -54,28 +57,33 @@ def visits(index: ProfileIndex, waits: IntArray) -> Visits:
         begins |= is_there & _comes_again(index, rows, statement, begins)
         number = np.where(is_there, np.cumsum(begins) - 1, MISSING)
         first = np.flatnonzero(begins)
-        visited = np.unique(number[np.isin(rows, waits)])
+        visited = np.unique(number[is_wait[rows]])
         at = np.flatnonzero(is_there & np.isin(number, visited))
         last = np.flatnonzero(np.append(number[1:], MISSING) != number)
         last = last[is_there[last]]
         start = _start(index, rows, first)[visited]
         end = np.maximum(calls["end_ns"][rows[last]][visited], start)
         found.append((thread, start, end, rows, number, visited, rows[at]))
-    launched = index.calls.rows(activities["correlation_id"])
-    is_kernel, is_input = (np.zeros(len(calls) + 1, np.bool_) for _ in range(2))
-    is_kernel[launched[index.kinds == KERNEL]] = True
-    is_input[launched[activities.names("copy_kind").equals("HtoD")]] = True
+    is_kernel, is_input, is_of_visit = np.zeros((3, len(calls) + 1), np.bool_)
+    of_calls = np.concatenate([part[6] for part in found])
+    is_of_visit[of_calls] = True
+    of_input = activities.names("copy_kind").equals("HtoD")
+    of_visits = []
+    for chunk in chunks(len(of_input)):
+        launched = index.calls.rows(activities["correlation_id"][chunk])
+        is_kernel[launched[index.kinds[chunk] == KERNEL]] = True
+        is_input[launched[of_input[chunk]]] = True
+        of_visits.append(np.flatnonzero(is_of_visit[launched]) + chunk.start)
     is_kernel[-1] = is_input[-1] = False
     later: list[list[BoolArray]] = [[], []]
     for _, _, _, rows, number, visited, _ in found:
         last_wait = np.full(int(number.max(initial=0)) + 1, MISSING, np.int64)
-        at = np.flatnonzero((number >= 0) & np.isin(rows, waits))
+        at = np.flatnonzero((number >= 0) & is_wait[rows])
         np.maximum.at(last_wait, number[at], at)
         for mask, of_mask in zip((is_kernel, is_input), later, strict=True):
             after = np.flatnonzero((number >= 0) & mask[rows])
             after = after[after > last_wait[number[after]]]
             of_mask.append(np.isin(visited, number[after]))
-    of_calls = np.concatenate([part[6] for part in found])
     return Visits(
         np.concatenate([np.full(len(part[1]), part[0]) for part in found]),
         np.concatenate([part[1] for part in found]),
@@ -83,7 +91,7 @@ def visits(index: ProfileIndex, waits: IntArray) -> Visits:
         np.concatenate(later[0]),
         np.concatenate(later[1]),
         of_calls,
-        np.flatnonzero(np.isin(launched, of_calls) & (launched >= 0)),
+        np.concatenate([np.empty(0, np.int64), *of_visits]),
     )
 
 

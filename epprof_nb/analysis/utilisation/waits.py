@@ -13,6 +13,7 @@ from epprof_nb.analysis.base.result_table import ResultTable, names_at
 from epprof_nb.analysis.base.tasks_of_ops import tasks_begun
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
 from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import complement, covered_before
 from epprof_nb.arrays.nearest import first_from, last_until
@@ -91,8 +92,11 @@ def delay_launches(index: ProfileIndex, ends: IntArray) -> bool:
     Waits at the end of the code, and of the last turn of a loop, delay nothing.
     """
     tables = index.profile.tables
-    call = index.calls.rows(tables["activities"]["correlation_id"][index.is_device_work])
-    last = int(tables["api_calls"]["start_ns"][call[call != MISSING]].max(initial=MISSING))
+    correlation, start = tables["activities"]["correlation_id"], tables["api_calls"]["start_ns"]
+    last = MISSING
+    for chunk in chunks(len(correlation)):
+        call = index.calls.rows(correlation[chunk][index.is_device_work[chunk]])
+        last = max(last, int(start[call[call != MISSING]].max(initial=MISSING)))
     return 2 * int((ends <= last).sum()) >= len(ends)
 
 

@@ -127,6 +127,8 @@ def _is_first_call(index: ProfileIndex, found: HostIdle) -> BoolArray:
 
 def _slowdowns(index: ProfileIndex, op: IntArray) -> npt.NDArray[np.float64]:
     """Return by which factor profiling slowed the run of each op."""
+    if not index.profile.info.get("onnxruntime_stretch"):
+        return np.ones(len(op))
     ids = np.append(index.profile.tables["ops"]["op_id"], MISSING)[op]
     distinct, of_id = np.unique(ids, return_inverse=True)
     known = [

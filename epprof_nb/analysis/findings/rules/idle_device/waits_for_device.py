@@ -27,10 +27,12 @@ from epprof_nb.analysis.findings.finding import (
 from epprof_nb.analysis.utilisation.blocking_reads import read_text, reads_of
 from epprof_nb.analysis.utilisation.waiting_visits import visits
 from epprof_nb.analysis.utilisation.waits import delay_launches, find_waits
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.intervals import clip_times, complement, union, union_of
 from epprof_nb.arrays.positions import positions
+from epprof_nb.arrays.stable_order import in_order
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural
 
@@ -99,16 +101,19 @@ def _at_stake(found: Waits) -> IntArray:
 def _of_inputs(index: ProfileIndex, calls: IntArray) -> BoolArray:
     """Return which waits are for a copy to the device: they end when it has read the memory."""
     tables = index.profile.tables
-    call = index.calls.rows(tables["activities"]["correlation_id"])
-    launched = np.flatnonzero(index.is_device_work & (call != MISSING))
     is_launch, is_input = np.zeros((2, len(tables["api_calls"])), np.bool_)
-    is_launch[call[launched]] = True
-    is_input[call[launched]] = tables["activities"].names("copy_kind").equals("HtoD")[launched]
+    correlation = tables["activities"]["correlation_id"]
+    of_input = tables["activities"].names("copy_kind").equals("HtoD")
+    for chunk in chunks(len(correlation)):
+        call = index.calls.rows(correlation[chunk])
+        launched = np.flatnonzero(index.is_device_work[chunk] & (call != MISSING))
+        is_launch[call[launched]] = True
+        is_input[call[launched]] = of_input[chunk][launched]
     result = np.zeros(len(calls), np.bool_)
     threads, start = tables["api_calls"]["thread_id"], tables["api_calls"]["start_ns"]
     for thread in unique_values(threads[calls]):
         rows = np.flatnonzero(is_launch & (threads == thread))
-        rows = rows[np.argsort(start[rows], kind="stable")]
+        rows = in_order(rows, start[rows])
         of_thread = np.flatnonzero(threads[calls] == thread)
         last = positions(start[rows], start[calls[of_thread]], "right") - 1
         result[of_thread[last >= 0]] = is_input[rows[last[last >= 0]]]
