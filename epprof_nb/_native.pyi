@@ -697,6 +697,32 @@ def find_positions(
 ) -> None:
     """Set how many elements of a column are less than each value, or also equal to it."""
 
+def merge_intervals(
+    merged_starts: npt.NDArray[np.int64],
+    merged_ends: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    /,
+) -> int:
+    """Merge intervals that overlap or touch into disjoint, ascending ones; return their number.
+
+    It is -1 if their order makes that slow; the result is then invalid.
+    """
+
+def find_first(
+    found: npt.NDArray[np.int64],
+    earliest: npt.NDArray[np.int64],
+    values: npt.NDArray[np.int64],
+    mask: npt.NDArray[np.bool_],
+    times: npt.NDArray[np.int64],
+    /,
+) -> int:
+    """Set the first row with the least value from each ascending time until the next one.
+
+    Only values less than those in `earliest`, which is set, too, and rows in `mask` count. Return
+    the last row with the greatest value; -1 for none.
+    """
+
 def add_covered_before(
     covered: npt.NDArray[np.int64],
     starts: npt.NDArray[np.int64],

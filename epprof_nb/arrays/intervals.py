@@ -55,18 +55,17 @@ def union(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     >>> starts.tolist(), ends.tolist()
     ([0, 20], [10, 30])
     """
+    columns = [np.ascontiguousarray(column, np.int64) for column in (starts, ends)]
+    merged = np.empty((2, len(starts)), np.int64)
+    count = _native.merge_intervals(*merged, *columns)
+    if count >= 0:
+        return merged[0, :count].copy(), merged[1, :count].copy()
     real = ends > starts
-    if not real.all():
-        starts, ends = starts[real], ends[real]
-    if not len(starts):
-        return starts, ends
+    starts, ends = starts[real], ends[real]
     # No interval is open when as many have ended as have started, so starts and ends can be sorted
     # independently.
     starts, ends = _ascending(starts), _ascending(ends)
-    is_apart = starts[1:] > ends[:-1]
-    if is_apart.all():
-        return starts.copy(), ends.copy()
-    opens = np.flatnonzero(is_apart) + 1
+    opens = np.flatnonzero(starts[1:] > ends[:-1]) + 1
     return starts[np.append(0, opens)], ends[np.append(opens, len(ends)) - 1]
 
 

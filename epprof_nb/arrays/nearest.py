@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.arrays.chunks import chunks
+from epprof_nb import _native
 from epprof_nb.arrays.ids import mask_as_rows
 from epprof_nb.arrays.positions import positions
 from epprof_nb.arrays.types import MISSING
@@ -42,23 +42,11 @@ def first_from(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
         of_mask = values[rows]
         at = np.minimum(positions(of_mask, times), len(of_mask) - 1)
         return at + rows.start if isinstance(rows, slice) else rows[at]
-    row_of_time, last_row = np.full(len(times), MISSING, np.int64), MISSING
-    earliest, latest = np.full(len(times), np.iinfo(np.int64).max), np.iinfo(np.int64).min
-    for chunk in chunks(len(values)):
-        rows = np.flatnonzero(mask[chunk]) + chunk.start
-        if not len(rows):
-            continue
-        value = values[rows]
-        last = len(rows) - 1 - int(value[::-1].argmax())
-        if value[last] >= latest:
-            latest, last_row = value[last], rows[last]
-        time = positions(times, value, "right") - 1
-        near = np.flatnonzero(time >= 0)
-        near = near[value[near] < earliest[time[near]]]
-        np.minimum.at(earliest, time[near], value[near])
-        # NumPy keeps the last of several assignments to one element: the first row.
-        near = near[value[near] == earliest[time[near]]][::-1]
-        row_of_time[time[near]] = rows[near]
+    row_of_time = np.full(len(times), MISSING, np.int64)
+    earliest = np.full(len(times), np.iinfo(np.int64).max)
+    values, times = (np.ascontiguousarray(column) for column in (values, times))
+    mask = np.ascontiguousarray(mask)
+    last_row = _native.find_first(row_of_time, earliest, values, mask, times)
     # A time without its own start has the start of the next time.
     following = np.where(row_of_time >= 0, np.arange(len(times)), len(times))
     following = np.minimum.accumulate(following[::-1])[::-1]

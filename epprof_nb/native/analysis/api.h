@@ -53,6 +53,15 @@ void epprof_find_positions(const int64_t* sorted, size_t length, const int64_t* 
 void epprof_add_covered_before(const int64_t* starts, const int64_t* ends, const int64_t* total,
                                size_t intervals, const int64_t* times, size_t rows, int64_t sign,
                                int64_t* covered);
+// Merges intervals that overlap or touch into disjoint ascending ones. Returns their number; -1 if
+// the order of the intervals makes that slow.
+int64_t epprof_merge_intervals(const int64_t* starts, const int64_t* ends, size_t rows,
+                               int64_t* merged_starts, int64_t* merged_ends);
+// Finds, of the rows in `mask`, the first one with the least value between each of some ascending
+// times and the next: `earliest` and `found` are set. Returns the last row with the greatest value; -1
+// for none.
+int64_t epprof_find_first(const int64_t* values, const uint8_t* mask, size_t rows,
+                          const int64_t* times, size_t count, int64_t* earliest, int64_t* found);
 // Extends the time range of each group by the times of its rows; a negative group: none.
 int epprof_extend_ranges(const int64_t* group, const int64_t* begin, const int64_t* end, size_t rows,
                          int64_t* starts, int64_t* ends, int64_t groups);

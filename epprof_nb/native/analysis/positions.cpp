@@ -16,6 +16,21 @@ void epprof_find_positions(const int64_t* sorted, size_t length, const int64_t* 
   }
 }
 
+int64_t epprof_find_first(const int64_t* values, const uint8_t* mask, size_t rows,
+                          const int64_t* times, size_t count, int64_t* earliest, int64_t* found) {
+  int64_t last = -1;
+  size_t at = 0;
+  for (size_t i = 0; i < rows; i++) {
+    if (!mask[i]) continue;
+    if (last < 0 || values[i] >= values[last]) last = static_cast<int64_t>(i);
+    at = find(times, count, values[i], at, kLessEqual);
+    if (!at || values[i] >= earliest[at - 1]) continue;
+    earliest[at - 1] = values[i];
+    found[at - 1] = static_cast<int64_t>(i);
+  }
+  return last;
+}
+
 void epprof_add_covered_before(const int64_t* starts, const int64_t* ends, const int64_t* total,
                                size_t intervals, const int64_t* times, size_t rows, int64_t sign,
                                int64_t* covered) {

@@ -289,6 +289,42 @@ static PyObject* find_positions(PyObject* Py_UNUSED(m), PyObject* args) {
   return done_if(fits, views, 3);
 }
 
+static PyObject* merge_intervals(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer merged_starts, merged_ends, starts, ends;
+  if (!PyArg_ParseTuple(args, "w*w*y*y*", &merged_starts, &merged_ends, &starts, &ends)) return NULL;
+  int fits = starts.len % 8 == 0 && ends.len == starts.len && merged_starts.len == starts.len &&
+             merged_ends.len == starts.len;
+  int64_t count = 0;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    count = epprof_merge_intervals(starts.buf, ends.buf, (size_t)starts.len / 8, merged_starts.buf,
+                                   merged_ends.buf);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&merged_starts, &merged_ends, &starts, &ends};
+  PyObject* result = done_if(fits, views, 4);
+  Py_XDECREF(result);
+  return result ? PyLong_FromLongLong(count) : NULL;
+}
+
+static PyObject* find_first(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer found, earliest, values, mask, times;
+  if (!PyArg_ParseTuple(args, "w*w*y*y*y*", &found, &earliest, &values, &mask, &times)) return NULL;
+  int fits = found.len == times.len && earliest.len == times.len && times.len % 8 == 0 &&
+             values.len == 8 * mask.len;
+  int64_t last = -1;
+  if (fits) {
+    Py_BEGIN_ALLOW_THREADS
+    last = epprof_find_first(values.buf, mask.buf, (size_t)mask.len, times.buf,
+                             (size_t)times.len / 8, earliest.buf, found.buf);
+    Py_END_ALLOW_THREADS
+  }
+  Py_buffer* views[] = {&found, &earliest, &values, &mask, &times};
+  PyObject* result = done_if(fits, views, 5);
+  Py_XDECREF(result);
+  return result ? PyLong_FromLongLong(last) : NULL;
+}
+
 static PyObject* add_covered_before(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_buffer covered, starts, ends, total, times;
   int sign;
@@ -469,6 +505,8 @@ PyMethodDef analysis_functions[] = {
     {"add_column", add_column, METH_VARARGS, NULL},
     {"number_groups", number_groups, METH_VARARGS, NULL},
     {"find_positions", find_positions, METH_VARARGS, NULL},
+    {"merge_intervals", merge_intervals, METH_VARARGS, NULL},
+    {"find_first", find_first, METH_VARARGS, NULL},
     {"add_covered_before", add_covered_before, METH_VARARGS, NULL},
     {"extend_ranges", extend_ranges, METH_VARARGS, NULL},
     {"find_nearest", find_nearest, METH_VARARGS, NULL},

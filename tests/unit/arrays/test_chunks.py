@@ -15,7 +15,7 @@ from epprof_nb.analysis.base import (
 )
 from epprof_nb.analysis.breakdowns import by_kernel, line_totals
 from epprof_nb.analysis.utilisation import launches
-from epprof_nb.arrays import groups, ids, nearest
+from epprof_nb.arrays import groups, ids
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
@@ -49,7 +49,6 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch, size):
         attribution,
         device_work,
         activity_sums,
-        nearest,
         missing_records,
         launches,
         by_kernel,

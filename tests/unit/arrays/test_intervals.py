@@ -25,6 +25,24 @@ def test_covered_time_is_that_of_each_nanosecond(spans, times, is_sorted):
     assert between.tolist() == (np.array(expected[::-1]) - np.array(expected)).tolist()
 
 
+@given(SPANS, st.sampled_from(["as given", "by start", "latest first"]))
+def test_a_union_has_each_nanosecond_once_in_intervals_that_do_not_touch(spans, order):
+    spans = {"by start": sorted(spans), "latest first": sorted(spans)[::-1] * 9}.get(order, spans)
+    starts, ends = union(*(np.array(ns, np.int64) for ns in _times(spans)))
+    inside = sorted({t for start, length in spans for t in range(start, start + length)})
+    found = [t for start, end in zip(starts, ends, strict=True) for t in range(start, end)]
+    assert found == inside
+    assert (starts[1:] > ends[:-1]).all()
+
+
+@given(st.integers(0, 60))
+def test_intervals_of_any_order_have_the_same_union(count):
+    starts = 3 * np.arange(count)[::-1]
+    for order in (slice(None), slice(None, None, -1)):
+        merged, _ = union(starts[order], starts[order] + 2)
+        assert merged.tolist() == starts[::-1].tolist()
+
+
 @given(SPANS, TIMES)
 def test_a_time_is_in_an_interval_from_its_start_until_before_its_end(spans, times):
     starts, ends = (np.array(ns, np.int64) for ns in _times(spans))
