@@ -13,6 +13,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.critical_path.columns import MAX_NS
 from epprof_nb.analysis.critical_path.lanes import lane_of_stream
+from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def waiting_calls(
     activities, calls = (index.profile.tables[name] for name in ("activities", "api_calls"))
     names = calls.names("name")
     # A synchronization without a record waits for everything.
-    wait = np.where(_named(names, "Synchronize"), _ALL, NO_WAIT).astype(np.uint8)
+    wait = np.where(_named(names, "Synchronize"), np.uint8(_ALL), np.uint8(NO_WAIT))
     call_lane = np.zeros(len(calls), np.int32)
 
     rows = _blocking_copies(index, call, end)
@@ -124,7 +125,7 @@ def event_waits(index: ProfileIndex, call: Rows, lane: Rows, events: EventMarks)
     rows = np.flatnonzero(activities.names("kind").equals("synchronization"))
     rows = rows[_named(activities.names("name").take(rows), "wait")]
     rows = rows[activities["stream_id"][rows] != MISSING]
-    called = np.append(calls["start_ns"], 0)[call[rows]]
+    called = values_at(calls["start_ns"], call[rows])
     time = np.where(call[rows] >= 0, called, activities["start_ns"][rows])
     time = np.clip(time, -MAX_NS, MAX_NS)
     order = np.argsort(time, kind="stable")

@@ -15,7 +15,7 @@ from epprof_nb.analysis.utilisation.idle_causes import (
 )
 from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
 from epprof_nb.analysis.utilisation.waits import find_waits
-from epprof_nb.arrays.ids import mask_as_slice
+from epprof_nb.arrays.ids import mask_as_slice, values_at
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def launch_gaps(index: ProfileIndex) -> LaunchGaps:
     call = index.calls.rows(activities["correlation_id"][between.next_row])
     in_graph = activities["graph_id"][between.next_row] != MISSING
     is_kernel = index.kinds[between.next_row] == KERNEL
-    returned = np.append(index.profile.tables["api_calls"]["end_ns"], 0)[call]
+    returned = values_at(index.profile.tables["api_calls"]["end_ns"], call)
     # The launch arrived before the device became idle: the device, not the host, made the gap.
     queued = (call != MISSING) & (returned + launch_latency(index) <= between.start)
     gap = between.end - between.start

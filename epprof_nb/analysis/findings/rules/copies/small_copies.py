@@ -12,12 +12,15 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.utilisation.exposed_copies import exposed
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, size
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.findings.asked_savings import Asking
     from epprof_nb.arrays.types import BoolArray, IntArray
@@ -89,10 +92,9 @@ def _between(index: ProfileIndex, copies: IntArray) -> Removed:
     copy_of = np.full(len(calls) + 1, MISSING, np.int64)
     copy_of[index.calls.rows(activities["correlation_id"][copies])] = copies
     copy_of[-1] = MISSING
-    work = np.flatnonzero(index.is_device_work)
-    of_work = index.calls.rows(activities["correlation_id"][work])
     launches = np.zeros(len(calls) + 1, np.bool_)
-    launches[of_work] = True
+    for _, of_work in _calls_of_work(index):
+        launches[of_work] = True
     is_copy = (copy_of >= 0) & launches
     all_copies = np.flatnonzero(is_copy)
     pairs = [np.empty((2, 0), np.int64)]
@@ -103,7 +105,7 @@ def _between(index: ProfileIndex, copies: IntArray) -> Removed:
         follows = np.diff(at) == 1
         has_one = np.flatnonzero(np.diff(at) == 2)
         between = launching[at[has_one] + 1]
-        follows[has_one] = _puts_in_place(index, (work, of_work), all_copies, between)
+        follows[has_one] = _puts_in_place(index, all_copies, between)
         pairs.append(np.stack([launching[at[:-1][follows]], launching[at[1:][follows]]]))
     before, after = np.concatenate(pairs, axis=1)
     return Removed(
@@ -114,18 +116,27 @@ def _between(index: ProfileIndex, copies: IntArray) -> Removed:
     )
 
 
-def _puts_in_place(
-    index: ProfileIndex, work: tuple[IntArray, IntArray], copies: IntArray, calls: IntArray
-) -> BoolArray:
+def _calls_of_work(index: ProfileIndex) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield rows of device work, and of their calls."""
+    correlation = index.profile.tables["activities"]["correlation_id"]
+    for chunk in chunks(len(correlation)):
+        rows = np.flatnonzero(index.is_device_work[chunk]) + chunk.start
+        yield rows, index.calls.rows(correlation[rows])
+
+
+def _puts_in_place(index: ProfileIndex, copies: IntArray, calls: IntArray) -> BoolArray:
     """Return which calls launch work at a place from which copies are launched, too.
 
-    `work` has the rows of the device work, and their calls; `copies` and `calls` are calls.
+    `copies` are calls.
     """
+    if not len(calls):
+        return np.zeros(0, np.bool_)
     is_asked = np.zeros(len(index.profile.tables["api_calls"]) + 1, np.bool_)
     is_asked[copies] = is_asked[calls] = True
-    rows, of_rows = (column[is_asked[work[1]]] for column in work)
     place = np.full(len(is_asked), MISSING, np.int64)
-    place[of_rows] = index.cached(Places).of_activities(rows)
+    for rows, of_rows in _calls_of_work(index):
+        asked = is_asked[of_rows]
+        place[of_rows[asked]] = index.cached(Places).of_activities(rows[asked])
     is_place = np.zeros(index.cached(Places).count + 1, np.bool_)
     is_place[place[copies]] = True
     found: BoolArray = is_place[place[calls]]
