@@ -159,6 +159,8 @@ def between(begin: HostReading, end: HostReading) -> dict[str, Any]:
     ):
         if before is not None and after is not None:
             load[name] = max(after - before, 0) / wall
+    if "pressure" in load:  # the system reads its clock at another moment
+        load["pressure"] = min(load["pressure"], 1.0)
     for number, name in enumerate(("voluntary_switches", "involuntary_switches")):
         load[name] = max(end.switches[number] - begin.switches[number], 0)
     for name in ("load_average", "cpu_mhz"):

@@ -32,6 +32,11 @@ def test_the_time_of_the_cores_is_that_of_this_process_and_of_others():
     check_info({"load": load})
 
 
+def test_a_share_of_the_time_is_at_most_1():
+    begin, end = reading(0, 0, pressure_ns=0), reading(1, 1, pressure_ns=S + 7_200)
+    assert between(begin, end)["pressure"] == 1.0
+
+
 def test_threads_that_begin_or_end_in_between_count_as_far_as_they_are_known():
     begin = reading(0, 0, waits_ns={"1": 5 * S, "2": S})
     end = reading(4, 1, waits_ns={"1": 6 * S, "3": 2 * S})
