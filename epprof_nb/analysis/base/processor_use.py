@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from epprof_nb.util.format import percent, plural
+
 _LONGEST = 0.99
 """Maximum share of waits; larger values are clipped."""
+NOTABLE_SHARE = 0.1
+"""Minimum share of the time to say that other processes kept the process from a core."""
 
 
 def load_of(info: dict[str, Any]) -> dict[str, float]:
@@ -32,6 +36,33 @@ def waits(load: dict[str, float]) -> tuple[float, float]:
     share = min(load.get("waiting", 0.0), _LONGEST)
     waited = load.get("own_cores", 0.0) * share / (1 - share)
     return waited, min(waited, load.get("other_cores", 0.0))
+
+
+def share_kept_from_cores(info: dict[str, Any]) -> float:
+    """Return the share of the time in which other processes kept the process from a core.
+
+    While one thread waits, others may run: only what they cannot have hidden counts.
+
+    Examples
+    --------
+    >>> share_kept_from_cores({"load": {"own_cores": 0.25, "waiting": 0.75, "other_cores": 1.7}})
+    0.75
+    """
+    load = load_of(info)
+    kept = waits(load)[1]
+    return min(kept / max(load.get("own_cores", 0.0) + kept, 1.0), _LONGEST)
+
+
+def kept_from_cores_text(info: dict[str, Any]) -> str:
+    """Return how long the process waited for a core, and why; empty if that is little."""
+    share, load = share_kept_from_cores(info), load_of(info)
+    if share < NOTABLE_SHARE:
+        return ""
+    cores = plural(round(load["cores"]), "core") if "cores" in load else "the cores"
+    return (
+        f"waited for a core {percent(share)} of the time, because other processes used "
+        f"{load['other_cores']:.1f} of {cores}"
+    )
 
 
 def asleep_ns(info: dict[str, Any], wall_ns: int) -> int:

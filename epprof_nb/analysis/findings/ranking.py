@@ -10,9 +10,11 @@ import numpy as np
 
 from epprof_nb.analysis.added_time.added_time import added_time
 from epprof_nb.analysis.base.device_memory import nearly_full
+from epprof_nb.analysis.base.devices import used_gpu
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.processes import only_process, processes
+from epprof_nb.analysis.base.processor_use import NOTABLE_SHARE, share_kept_from_cores
 from epprof_nb.analysis.base.result_table import (
     ResultTable,
     categorical,
@@ -32,7 +34,7 @@ from epprof_nb.analysis.findings.rules.registry import (
 from epprof_nb.analysis.findings.shared_idle_time import with_causes, with_references
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.util.format import duration
+from epprof_nb.util.format import duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,6 +108,9 @@ def _of_one(index: ProfileIndex) -> list[Finding]:
     added = index.cached(added_time)
     if added is not None and wall_ns:
         found = [_without_profiler(f, added, wall_ns) for f in found]
+    kept = 0.0 if used_gpu(index) else share_kept_from_cores(index.profile.info)
+    if kept >= NOTABLE_SHARE:  # a GPU may have worked meanwhile
+        found = [_without_waits(f, kept) for f in found]
     shown = with_causes(found)
     shown.sort(key=lambda f: (_level(f, wall_ns), -f.gain_ns, -f.low_ns))
     of_memory = [finding for function in OF_MEMORY for finding in function(index)]
@@ -170,6 +175,23 @@ def _without_profiler(finding: Finding, added: AddedTime, wall_ns: int) -> Findi
         text += (
             f" Profiling added {'' if added.is_measured else 'an estimated '}"
             f"{duration(added.total_ns)} to the wall time, which the gain leaves out."
+        )
+    return replace(finding, text=text, gain_ns=gain, gain_low_ns=low, gain_high_ns=high)
+
+
+def _without_waits(finding: Finding, kept: float) -> Finding:
+    """Return a finding with the gain of the code on a machine without other processes.
+
+    They kept all of the code from a core alike, as far as is known.
+    """
+    low, gain, high = (
+        round(value * (1 - kept)) for value in (finding.low_ns, finding.gain_ns, finding.high_ns)
+    )
+    text = finding.text
+    if gain:
+        text += (
+            f" Other processes kept the code waiting for a core {percent(kept)} of the time, which "
+            "the gain leaves out."
         )
     return replace(finding, text=text, gain_ns=gain, gain_low_ns=low, gain_high_ns=high)
 

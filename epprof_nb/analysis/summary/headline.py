@@ -24,6 +24,7 @@ from epprof_nb.analysis.base.missing_records import (
     unrecorded_gaps,
 )
 from epprof_nb.analysis.base.processes import has_several
+from epprof_nb.analysis.base.processor_use import kept_from_cores_text
 from epprof_nb.analysis.base.wall_time import span_of_device, timed_tables, wall_of
 from epprof_nb.analysis.memory.headline_memory import memory_lines
 from epprof_nb.analysis.onnx.profiler_slowdown import NOTABLE_SLOWDOWN, largest_slowdown
@@ -91,7 +92,8 @@ class Headline:
     Runtime's runs; None if unknown. ``added`` is what profiling added, as a share of the unprofiled
     wall time, and None if unknown; ``is_measured`` is whether warm-ups have shown it, ``not_added``
     why they did not, or why it is unknown, ``asks_added`` whether repeats asked for it, and
-    ``is_least`` whether it is only the least that profiling added.
+    ``is_least`` whether it is only the least that profiling added. ``kept_from_cores`` says how
+    long the process waited for a core that others used; empty if that is little.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU, and
     ``is_trace`` whether another tool recorded it, perhaps without devices. ``repeats`` are the
     statistics of the repeats, training steps or decode steps; None without any.
@@ -114,6 +116,7 @@ class Headline:
     is_least: bool
     not_added: str
     asks_added: bool
+    kept_from_cores: str
     unattributed: int
     error: str | None
     is_blank: bool
@@ -180,8 +183,8 @@ class Headline:
 
     @property
     def overhead_text(self) -> str:
-        """The profiler's own time, and what it added if that is notable; empty if unknown."""
-        parts = []
+        """What is not the code's: waits for others, the profiler's time; empty if unknown."""
+        parts = [self.kept_from_cores] if self.kept_from_cores else []
         if self.added is not None and self.added >= LEAST_STATED_SHARE:
             about = "about" if self.is_measured else "an estimated"
             about = "at least" if self.is_least else about
@@ -242,6 +245,8 @@ class Headline:
             )
         elif sentences and self.slowdown is None:
             sentences.append("How much recording slowed the code down is not known.")
+        if self.kept_from_cores:
+            sentences.append(f"It {self.kept_from_cores}. These waits are part of the wall time.")
         return " ".join(sentences)
 
     @property
@@ -342,6 +347,7 @@ def headline_of(index: ProfileIndex) -> Headline:
         is_least=added is not None and added.is_least,
         not_added=reason_without_added_time(profile.info),
         asks_added=bool(profile.info.get("repeats")),
+        kept_from_cores=kept_from_cores_text(profile.info),
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         says_no_gpu=is_first_without_gpu(profile.info),
