@@ -160,6 +160,24 @@ def test_nodes_beside_kernels_on_the_host_device_are_where_they_would_be():
     assert "cpu fallback" in kinds([], cuda)
 
 
+def test_copies_to_nodes_beside_kernels_on_the_host_device_ask_for_kernels():
+    ops = [run(1, 0, 40 * MS), node(2, "gelu", "Gelu", 1, 20 * MS, 1, provider=PROVIDER),
+           node(3, "to_cpu", "MemcpyToHost", 21 * MS, MS, 1, provider=PROVIDER),
+           node(4, "topk", "TopK", 23 * MS, 9 * MS, 1, provider=CPU)]  # fmt: skip
+    work = [kernel(100, 20 * MS, 2, device_id=1000), copied(3, 21 * MS + 10, took=1_000) | {
+        "device_id": 1000}]  # fmt: skip
+    host = {"device_id": 1000, "name": "host", "kind": "host"}
+    info = {"wall_ns": 40 * MS, "onnxruntime_sessions": {"1": "m"}, "devices": [host]}
+    found = findings(ProfileIndex(profile(ops, work, info=info)), limit=None)
+    (finding,) = [f for f in found if f.kind == "cpu fallback"]
+    assert finding.text.startswith(
+        "Node `topk` (TopK) ran on the CPU, with 1 copy (4.00 MB) to and from it that took "
+        "1.00 ms, although its session has kernels in Python."
+    )
+    assert finding.remedy == 'Write kernels in Python for them, too: `@ep.kernel("TopK")`.'
+    assert finding.gain_ns == MS  # not what the node takes, which is on the same device
+
+
 @pytest.mark.parametrize("told", [7, {"1": 7}, {"x": ["A"]}, {"1": [7]}])
 def test_malformed_info_is_tolerated(told):
     ops = [run(1, 0, 100), node(2, "a", "Relu", 1, 50, 1, provider=CPU)]

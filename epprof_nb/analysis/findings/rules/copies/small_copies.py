@@ -11,6 +11,7 @@ from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
+from epprof_nb.analysis.onnx.fallback import FROM_HOST, TO_HOST
 from epprof_nb.analysis.utilisation.exposed_copies import exposed
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
@@ -39,6 +40,10 @@ def small_copies(index: ProfileIndex) -> Asking:
     rows = np.flatnonzero(index.kinds == MEMCPY)
     crossing = activities.names("copy_kind")
     rows = rows[(crossing.equals("HtoD") | crossing.equals("DtoH"))[rows]]
+    # Copy nodes of ONNX Runtime cannot be gathered: `cpu_fallback` finds what they serve.
+    op_type = index.profile.tables["ops"].names("op_type")
+    is_node = op_type.equals(TO_HOST) | op_type.equals(FROM_HOST)
+    rows = rows[~np.append(is_node, False)[index.activity_op[rows]]]
     rows = rows[copied_bytes(index, rows) <= SMALL_BYTES]
     if len(rows) < MANY_COPIES:
         return

@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _REMEDY = "Use an operator, type or shape that the accelerator's execution provider supports."
+_REMEDY_OF_COPIES = "Write kernels in Python for them, too: {}."
 _REMEDY_OF_SELECTED = "Add operators or nodes to {}, or leave it out."
+
+_NAMED = 3
+"""Maximum number of operators in a remedy."""
 
 
 def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
@@ -48,17 +52,20 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
     if not profile.info.get("onnxruntime_sessions"):
         return
     every_node = index.cached(breakdown, "node")
-    nodes = every_node.take(every_node["fell_back"] & ~_is_on_host_device(index, every_node))
+    # The host device is the CPU, so only the copies are a cost there.
+    at_home = _is_on_host_device(index, every_node)
+    counts = every_node["fell_back"] & (~at_home | (every_node["fallback_copies"] > 0))
+    nodes, at_home = every_node.take(counts), at_home[counts]
     names, inside = nodes.values("name"), nodes.values("inside")
     # The time of a node includes its subgraph. Only recorded runs have host times.
     is_outermost = np.array([outer not in names for outer in inside], np.bool_)
-    outermost_ns = np.where(is_outermost, nodes["host_ns"], 0)
+    outermost_ns = np.where(is_outermost & ~at_home, nodes["host_ns"], 0)
     host_ns = outermost_ns * nodes["count"] // np.maximum(nodes["recorded"], 1)
     about = "" if (nodes["count"] == nodes["recorded"]).all() else "about "
     cost = host_ns + nodes["fallback_copy_ns"]
     total, copies = int(host_ns.sum()), int(nodes["fallback_copies"].sum())
     total += max(int(nodes["fallback_copy_ns"].sum()), _copying_ns(index, every_node, copies))
-    if total < MIN_GAIN_SHARE * wall_of(profile):
+    if not len(nodes) or total < MIN_GAIN_SHARE * wall_of(profile):
         return
     top = int(cost.argmax())
     name, op_type = str(names[top]), str(nodes.values("op_type")[top])
@@ -66,19 +73,29 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
     which = f"Node {code(name)} ({shorten(op_type, TYPE_CHARACTERS)})"
     if len(nodes) > 1:
         which += f" and {plural(len(nodes) - 1, 'other')}"
-    text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
+    only_copies = bool(at_home.all())
+    text = f"{which} ran on the CPU"
+    if not only_copies:
+        text += f" for {about}{duration(int(host_ns.sum()))}"
     left_out, options = _left_out(index, nodes)
     is_chosen = bool(left_out.all())
-    remedy = _REMEDY_OF_SELECTED.format(options) if is_chosen else _REMEDY
+    remedy = _REMEDY
+    if is_chosen:
+        remedy = _REMEDY_OF_SELECTED.format(options)
+    elif only_copies:
+        remedy = _REMEDY_OF_COPIES.format(_decorators(nodes.take(~left_out)))
     if left_out.any() and not is_chosen:
         remedy += f" {int(left_out.sum())} of these {len(nodes)} nodes are left out by {options}."
     if copies:
         copied = size(int(nodes["fallback_bytes"].sum()))
         text += f", with {plural(copies, 'copy', 'copies')} ({copied}) to and from it"
+    if only_copies:
+        text += f" that took {duration(total)}"
+    kernels = "kernels in Python" if only_copies else "an accelerator"
     yield Finding(
         f"{text}, left out by {options}."
         if is_chosen
-        else f"{text}, although its session has an accelerator.",
+        else f"{text}, although its session has {kernels}.",
         int(total / slowdown_of_nodes(profile.info, session)),
         *longest_execution(index, name, session),
         kind="cpu fallback",
@@ -86,8 +103,17 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
         op_id=op_id_of(index, longest_row(index, name, session)),
         table="ops",
         rows=computed_later(index, _executions, nodes),
-        spans=computed_later(index, _host_times, nodes),
+        spans=computed_later(index, _host_times, _copy_nodes(every_node) if only_copies else nodes),
     )
+
+
+def _decorators(nodes: ResultTable) -> str:
+    """Return how kernels for the most frequent operators of these nodes are declared."""
+    op_types = nodes.names("op_type")
+    most = sorted(op_types.categories, key=lambda op_type: -op_types.equals(op_type).sum())
+    used = [op_type for op_type in most if op_types.equals(op_type).any()]
+    declared = [f'`@ep.kernel("{shorten(name, TYPE_CHARACTERS)}")`' for name in used[:_NAMED]]
+    return ", ".join(declared) + ", ..." * (len(used) > _NAMED)
 
 
 def _is_on_host_device(index: ProfileIndex, nodes: ResultTable) -> BoolArray:
@@ -145,18 +171,22 @@ def _host_times(index: ProfileIndex, nodes: ResultTable) -> tuple[IntArray, IntA
     return ops["start_ns"][rows], ops["end_ns"][rows]
 
 
+def _copy_nodes(nodes: ResultTable) -> ResultTable:
+    op_type = nodes.names("op_type")
+    return nodes.take(op_type.equals(TO_HOST) | op_type.equals(FROM_HOST))
+
+
 def _copying_ns(index: ProfileIndex, nodes: ResultTable, copies: int) -> int:
     """Return how long the host ran `copies` of the copy nodes while no device computed, ns.
 
     The host prepares and waits for a copy, so its nodes take longer than the device. A copy to the
     host also waits for the kernels before it, which would run anyway.
     """
-    op_type = nodes.names("op_type")
-    is_copy = op_type.equals(TO_HOST) | op_type.equals(FROM_HOST)
-    executed = int(nodes["recorded"][is_copy].sum())
+    copy_nodes = _copy_nodes(nodes)
+    executed = int(copy_nodes["recorded"].sum())
     if not copies or not executed:
         return 0
-    starts, ends = _host_times(index, nodes.take(is_copy))
+    starts, ends = _host_times(index, copy_nodes)
     exposed = ends - starts
     if index.device_ids:
         computing = [index.cached(class_intervals, device)[COMPUTE] for device in index.device_ids]
