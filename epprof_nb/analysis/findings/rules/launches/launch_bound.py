@@ -51,9 +51,10 @@ def launch_bound(index: ProfileIndex) -> Asking:
     text = (
         f"Launch-bound: the {word} waited {duration(total)} for launches, in "
         f"{plural(len(rows), 'gap')} of {duration(float(np.median(gaps.length)))} (median) between "
-        f"kernels of {duration(float(np.median(kernel_ns)))}, for {duration(in_call)} of it from "
-        "the calls on"
+        f"kernels of {duration(float(np.median(kernel_ns)))}"
     )
+    if in_call:
+        text += f", {duration(in_call)} of it after their API calls had begun"
     main, stack, share = _main_launcher(index, rows, gaps.length)
     if share >= _MAIN_SHARE:
         text += f"; {launcher_name(index, stack, main)} launched {percent(share)} of them"

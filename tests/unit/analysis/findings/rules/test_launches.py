@@ -10,6 +10,7 @@ def test_launches_that_keep_the_device_waiting_are_found():
     prof = short_kernels()
     (found,) = of_kind(prof, "launch-bound")
     assert "`y = model(x)`" in found.text
+    assert "of 4.00 µs, 1.20 ms of it after their API calls had begun; line 7" in found.text
     # Every gap but the 16 us before each kernel would remain.
     assert found.gain_ns == 399 * 16 * US
     assert found.low_ns == 399 * 3 * US
@@ -19,6 +20,19 @@ def test_launches_that_keep_the_device_waiting_are_found():
     row = prof.launches().iloc[0]
     assert (row["launches"], row["short_kernels"], row["launch_delay_ns"]) == (400, 0, 3 * US)
     assert (row["launch_idle_ns"], row["graph_saving_ns"]) == (found.gain_ns, found.gain_ns)
+
+
+def test_launches_whose_calls_take_no_time_say_nothing_about_calls():
+    """The host device runs a kernel within its call."""
+    starts = [MS + i * 20 * US for i in range(400)]
+    prof = profile(
+        [line(1, 7, 0, 9 * MS)],
+        [kernel(t, t + 4 * US, 1, correlation_id=i, thread_id=1) for i, t in enumerate(starts)],
+        [call(t, t + 4 * US, correlation_id=i, op_id=1) for i, t in enumerate(starts)],
+        info=info(9 * MS),
+    )
+    (found,) = of_kind(prof, "launch-bound")
+    assert "(median) between kernels of 4.00 µs; line 7" in found.text
 
 
 def test_launches_on_their_way_when_the_device_becomes_idle_keep_it_waiting():
