@@ -166,9 +166,10 @@ OPS = TableSchema(
         Column(
             "status",
             "name",
-            "complete; open: not ended in the profile; earlier: of an earlier "
-            "profile, listed because it captured nodes of a graph; learned: a node identified by "
-            "the launches of its run, with the time span of its API calls",
+            "complete; open: not ended in the profile; failed: a run of ONNX Runtime that raised, "
+            "or the node in which it did; earlier: of an earlier profile, listed because it "
+            "captured nodes of a graph; learned: a node identified by the launches of its run, "
+            "with the time span of its API calls",
         ),
         Column(
             "args",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.recording_costs import RUNS
 from epprof_nb.onnxruntime import bound_inputs, graph_runs, run_profile_files
-from epprof_nb.recording.onnxruntime import sessions, token_inputs, unprofiled_runs
+from epprof_nb.recording.onnxruntime import failed_runs, sessions, token_inputs, unprofiled_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,11 @@ class _RunMethod:
             key = unprofiled_runs.input_key(feed, self._name)
             _native.cost_end(RUNS, cost)
             begin = unprofiled_runs.now()
-            result = self._run_recorded(session, args, kwargs, key)
+            try:
+                result = self._run_recorded(session, args, kwargs, key)
+            except BaseException as error:
+                failed_runs.add_call(begin, error)
+                raise
             cost = _native.cost_resume(cost)
             if baseline is not None:
                 unprofiled_runs.add_call(begin, baseline, key)

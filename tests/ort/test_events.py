@@ -220,7 +220,8 @@ def test_a_cancelled_run_leaves_nothing_open(installed, x):
         options.terminate = False
         session.run(None, {"x": x}, options)
     assert nodes(prof)["run_id"].tolist() == [1, 1, 1]
-    assert set(prof.ops["status"]) == {"complete"}
+    assert runs(prof)["status"].tolist() == ["failed", "complete"]
+    assert set(prof.ops["status"]) == {"complete", "failed"}
 
 
 def test_a_model_without_nodes_has_a_run(installed):

@@ -51,7 +51,7 @@ def test_a_run_cancelled_while_it_goes_on_ends_with_its_events(
     assert "terminate" in raised[0] or "Loop" in raised[0]
     found = nodes(prof)
     assert len(found) > 10
-    assert set(found["status"]) == {"complete"}
+    assert set(found["status"]) - {"failed"} == {"complete"}
     # In a session profiled as a whole a pool thread's last node may be open past its run's end.
     assert found["run_id"].dropna().nunique() == 1
     if not parallel:

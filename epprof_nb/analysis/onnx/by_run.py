@@ -57,6 +57,7 @@ def run_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> Re
             "host_ns": ops["duration_ns"][rows],
             "graph_id": optional(graph_id),
             "nodes": OptionalColumn(nodes, has_unknown & (nodes == 0)),
+            "status": ops.names("status").take(rows),
             "node_events": categorical(states),
             **{name: sums.measures[name] for name in measures},
             "call_ns": optional(call),

@@ -100,6 +100,7 @@ ONNX_NODES: dict[str, TableDoc] = {
                 "nodes", "Int64",
                 "executions of nodes, including replays of a graph; missing if unknown",
             ),
+            column("status", "category", "`failed` if the call raised; others as in `ops`"),
             column(
                 "node_events", "category",
                 "how they are known: `recorded`; `learned` (the run launched the same as a "

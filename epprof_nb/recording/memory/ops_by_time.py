@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
@@ -54,7 +55,7 @@ class OpsByTime:
         self._parent = np.where(parent < np.arange(len(parent)), parent, MISSING)
         self._depth = _depths(self._parent)
         is_sure = (ops["count"] == 1) & (ops["suspended_ns"] <= 0)
-        is_sure &= ops.names("status").equals("complete") | ops.names("status").equals("open")
+        is_sure &= has_host_time(ops)
         is_sure &= ops["end_ns"] > ops["start_ns"]
         self._is_waiting = np.append(ops.names("op_type").equals(_WAITING), False)
         self._threads = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recording.onnxruntime import node_usage, sessions
+from epprof_nb.recording.onnxruntime.failed_runs import with_failures
 from epprof_nb.recording.onnxruntime.learned_nodes import identify_nodes
 from epprof_nb.recording.onnxruntime.op_rows import add_ort_columns
 from epprof_nb.recording.onnxruntime.sessions_in_info import session_info, session_notes
@@ -73,7 +74,7 @@ class OnnxRuntimeRecorder(Recorder):
         outputs: Sequence[RecorderOutput],
     ) -> Table:
         """Return the ops with the columns of events, and the memory and threads of nodes."""
-        ops = add_ort_columns(ops, category, payload)
+        ops = with_failures(add_ort_columns(ops, category, payload))
         usage = [output.node_usage for output in outputs if isinstance(output, _Output)]
         return node_usage.with_node_usage(ops, [part for part in usage if part])
 

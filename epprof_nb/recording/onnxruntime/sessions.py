@@ -17,7 +17,13 @@ from epprof_nb import _native
 from epprof_nb.analysis.onnx.fallback import has_accelerator
 from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
 from epprof_nb.core.ort_binding import run_options_pointer
-from epprof_nb.recording.onnxruntime import choice_of_runs, run_file_notes, run_log, unprofiled_runs
+from epprof_nb.recording.onnxruntime import (
+    choice_of_runs,
+    failed_runs,
+    run_file_notes,
+    run_log,
+    unprofiled_runs,
+)
 from epprof_nb.recording.onnxruntime.run_log import RunInProgress
 from epprof_nb.recording.onnxruntime.session_titles import session_title
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -119,6 +125,7 @@ def start(mode: str | None = None) -> None:
         run_file_notes.clear()
         _uncertain.clear()
         unprofiled_runs.clear_calls()
+        failed_runs.clear()
         # Runs in progress are not recorded. Nodes on their pool threads would be mistaken for
         # nodes of the next run.
         _uncertain.update(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +16,14 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.recording.onnxruntime import choice_of_runs, run_log, sessions
 from epprof_nb.recording.onnxruntime.event_nesting import EventNesting
 from epprof_nb.recording.onnxruntime.learned_nodes import has_subgraphs
-from epprof_nb.util.format import plural, three_digits
+from epprof_nb.util.format import plural, shorten, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.data.table import Table
 
-_MAX_NAMED = 3
+_MAX_NAMED, _MAX_NAME = 3, 60
 
 
 def session_info(ops: Table) -> dict[str, Any]:
@@ -69,6 +70,7 @@ def session_notes(ops: Table, activities: Table, info: dict[str, Any]) -> list[s
         The result of `session_info`.
     """
     return [
+        *_failed_runs(ops, info),
         *_nodes_without_run(ops),
         *_unrecorded_captures(ops, activities, info),
         *_missing_providers(info),
@@ -77,6 +79,23 @@ def session_notes(ops: Table, activities: Table, info: dict[str, Any]) -> list[s
         *_always_recorded(ops, info),
         *_profiling_overhead(info),
     ]
+
+
+def _failed_runs(ops: Table, info: dict[str, Any]) -> Iterator[str]:
+    is_run, failed = ort_runs.is_run(ops), ops.names("status").equals("failed")
+    for number in np.unique(ops["session"][is_run & failed]).tolist():
+        of_session = ops["session"] == number
+        names = ops.names("name").take(of_session & failed & ~is_run).to_list()
+        named = Counter(name for name in names if name)
+        nodes = [f"`{shorten(name, _MAX_NAME)}`" for name, _ in named.most_common(_MAX_NAMED)]
+        nodes += ["..."] * (len(named) > _MAX_NAMED)
+        in_node = f", in {'node' if len(named) == 1 else 'nodes'} {', '.join(nodes)}"
+        which = f"{_title(info, number)}: " if len(info["onnxruntime_sessions"]) > 1 else ""
+        yield (
+            f"{which}{int((of_session & is_run & failed).sum()):,} of "
+            f"{plural(int((of_session & is_run).sum()), 'run')} failed"
+            f"{in_node if nodes else ''}: their times end with the error."
+        )
 
 
 def _nodes_without_run(ops: Table) -> list[str]:
