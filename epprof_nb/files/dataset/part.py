@@ -34,7 +34,6 @@ RANK = "rank"
 """Column of each table with the rank of the process, for tools that read many parts."""
 MAX_BYTES = 16 * 2**30
 _MAX_MANIFEST_BYTES = 64 * 2**20
-_MAX_RATIO, _SMALL_BYTES = 2_000, 64 * 2**20
 _IN_ORDER = ("activities", "api_calls")
 """Tables that are written in the order of the starts. No table refers to their rows."""
 
@@ -396,11 +395,7 @@ def _tables(
 def _plausible_bytes(folder: Path, tables: Iterable[str], needed: int) -> int:
     """Return the most memory that the files of some tables may need; ValueError for more."""
     size = sum((folder / f"{name}.parquet").lstat().st_size for name in tables)
-    # No recording has such a compression ratio: the part attempts to fill the memory.
-    plausible = max(_MAX_RATIO * size, _SMALL_BYTES)
-    if needed > plausible:
-        raise ValueError(f"its {size:,} bytes claim to need {needed:,} bytes in memory")
-    return plausible
+    return manifest_checks.plausible_bytes(size, needed)
 
 
 def _check_limit(folder: Path, needed: int, limit: int) -> None:

@@ -32,6 +32,8 @@ DAMAGE = (
     zlib.error,
 )
 """Exceptions that json and pyarrow raise for damaged or malicious data."""
+_MAX_RATIO, _SMALL_BYTES = 300, 64 * 2**20
+"""Maximum ratio of memory to file. Recordings have 5 to 50, equal rows 1,500 and more."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -74,6 +76,25 @@ def stated(tables: object) -> tuple[dict[str, tuple[int, str]], int]:
             case _:
                 raise ValueError(f"manifest.json does not describe the table {schema.name}")
     return found, needed
+
+
+def plausible_bytes(size: int, needed: int) -> int:
+    """Return the most memory that tables with `size` bytes in files may need; ValueError if less.
+
+    Parameters
+    ----------
+    size
+        Bytes of the files.
+    needed
+        Memory that their stated rows need, in bytes.
+    """
+    plausible = max(_MAX_RATIO * size, _SMALL_BYTES)
+    if needed > plausible:
+        raise ValueError(
+            f"its {size:,} bytes claim to need {needed:,} bytes in memory, more than {_MAX_RATIO} "
+            "times their size, which no recording does"
+        )
+    return plausible
 
 
 def check_texts(info: object, sources: object) -> None:

@@ -36,7 +36,6 @@ _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384
 _MAX_MANIFEST_BYTES = 64 * 2**20
-_MAX_RATIO, _SMALL_BYTES = 2_000, 64 * 2**20
 _ZIP64_BYTES = 2**31
 _DAMAGE = (*manifest_checks.DAMAGE, zipfile.BadZipFile)
 
@@ -114,11 +113,8 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
         if unknown and not newer:
             raise _damaged(path, f"it contains the unknown member {unknown[0]!r}")
         notes = [f"{name} was not loaded: it is not supported by this version." for name in unknown]
-        # No recording has such a compression ratio: the file attempts to fill the memory.
-        plausible = max(_MAX_RATIO * size, _SMALL_BYTES)
         stated, needed = manifest_checks.stated(manifest.get("tables"))
-        if needed > plausible:
-            raise _damaged(path, f"its {size:,} bytes claim to need {needed:,} bytes in memory")
+        plausible = manifest_checks.plausible_bytes(size, needed)
         if needed > max_bytes:
             raise ProfileFileError(
                 f"{path} needs {needed:,} bytes of memory, more than the limit of {max_bytes:,}. "

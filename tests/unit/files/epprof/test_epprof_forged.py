@@ -231,6 +231,19 @@ def test_a_bomb_in_the_texts_is_refused_before_it_is_unpacked(forged, path):
     refused(forged, path, "would need more than")
 
 
+def test_many_equal_rows_are_refused_before_they_are_read(forged, path, monkeypatch):
+    rows, columns = 5_000_000, pq.read_table(pa.BufferReader(forged.members["stacks.parquet"]))
+    first = {name: columns[name].combine_chunks()[0] for name in columns.column_names}
+    equal = pa.table({name: pa.repeat(value, rows) for name, value in first.items()})
+    sink = io.BytesIO()
+    pq.write_table(equal, sink, compression="zstd")
+    forged.put("stacks", sink.getvalue())
+    forged.manifest["tables"]["stacks"]["rows"] = rows
+    monkeypatch.setattr(epprof.parquet, "decode", None)
+    assert len(forged.members["stacks.parquet"]) < 600_000
+    refused(forged, path, "claim to need 200,00.* more than 300 times their size")
+
+
 def test_a_limit_of_memory_may_be_set(forged, path):
     refused(forged, path, "limit of 100", max_bytes=100)
 
