@@ -128,29 +128,24 @@ def _nested(
     """Return begins and ends of the slices that nest, as in `ThreadTrack`, and the other rows."""
     # Among slices that start together, the longest is the outermost.
     rows = rows[np.lexsort((rows, -end[rows], start[rows]))]
-    slices: list[int] = []
-    begins: list[bool] = []
-    times: list[int] = []
+    signed: list[int] = []  # the row of a slice that begins, its complement if it ends
     left: list[int] = []
-    stack: list[tuple[int, int]] = []
-
-    def close_until(time: float) -> None:
-        while stack and stack[-1][1] <= time:
-            row, at = stack.pop()
-            slices.append(row)
-            begins.append(False)
-            times.append(at)
-
+    open_rows: list[int] = []
+    open_ends: list[int] = []
     columns = (rows, start[rows], end[rows])
     for row, begin, until in zip(*(column.tolist() for column in columns), strict=True):
-        close_until(begin)
-        if stack and stack[-1][1] < until:
+        while open_ends and open_ends[-1] <= begin:
+            open_ends.pop()
+            signed.append(~open_rows.pop())
+        if open_ends and open_ends[-1] < until:
             left.append(row)
             continue
-        slices.append(row)
-        begins.append(True)
-        times.append(begin)
-        stack.append((row, until))
-    close_until(float("inf"))
-    events = np.array(slices, np.int64), np.array(begins, np.bool_), np.array(times, np.int64)
+        signed.append(row)
+        open_rows.append(row)
+        open_ends.append(until)
+    signed += [~row for row in reversed(open_rows)]
+    slices = np.array(signed, np.int64)
+    begins = slices >= 0
+    slices = np.where(begins, slices, ~slices)
+    events = slices, begins, np.where(begins, start[slices], end[slices])
     return events, np.array(left, np.int64)

@@ -313,3 +313,34 @@ def test_the_columns_are_read_as_often_for_many_tracks(tmp_path, monkeypatch):
         prof.to_perfetto(tmp_path / "a.pftrace")
         counts.append(len(read))
     assert counts[0] == counts[1]
+
+
+def test_the_library_makes_as_few_packets_for_many_launches(tmp_path, monkeypatch):
+    """It takes tens of microseconds for each."""
+    made = []
+    add = perfetto._trace_builder().add_packet
+
+    def counted(builder):
+        made.append(builder)
+        return add(builder)
+
+    monkeypatch.setattr(
+        "perfetto.trace_builder.proto_builder.TraceProtoBuilder.add_packet", counted
+    )
+    counts = []
+    for launches in (20, 400):
+        starts = range(0, 10 * launches, 10)
+        prof = profile(
+            ops=[op(i + 1, "leaf", t, t + 9, args={"i": t % 70}) for i, t in enumerate(starts)],
+            activities=[
+                kernel(t + 4, t + 9, i + 1, correlation_id=i) for i, t in enumerate(starts)
+            ],
+            api_calls=[call(t + 1, t + 3, correlation_id=i) for i, t in enumerate(starts)],
+            info={"devices": [{"device_id": 0}]},
+        )
+        monkeypatch.setattr(perfetto, "device_counters", lambda _: ())
+        made.clear()
+        to_perfetto(prof, tmp_path / "a.pftrace")
+        assert len(Read((tmp_path / "a.pftrace").read_bytes()).slices) == 3 * launches
+        counts.append(len(made))
+    assert counts[0] == counts[1]
