@@ -65,7 +65,12 @@ static int is_recorded(const Functions* own, PyObject* self) {
 }
 
 static PyObject* ended(epprof_waiter* waiter, int kind, PyObject* result) {
-  epprof_end_lock_wait(waiter, kind, result && (kind == EPPROF_QUEUE || result == Py_True));
+  // A call whose arguments are refused does not wait, however long that takes.
+  int is_over = result ? kind == EPPROF_QUEUE || result == Py_True
+                       : PyErr_ExceptionMatches(PyExc_TypeError) ||
+                             PyErr_ExceptionMatches(PyExc_ValueError) ||
+                             PyErr_ExceptionMatches(PyExc_OverflowError);
+  epprof_end_lock_wait(waiter, kind, is_over);
   return result;
 }
 
