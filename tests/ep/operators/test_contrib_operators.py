@@ -9,6 +9,9 @@ import pytest
 from epprof_nb.ep import unclaimed
 from tests.ep.sessions import CPU, OURS, on_cpu, one_node, placement, session
 
+# The kernels are those of all releases.
+pytestmark = pytest.mark.release_independent
+
 DOMAIN = "com.microsoft"
 rng = np.random.default_rng(0)
 

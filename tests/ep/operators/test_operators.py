@@ -14,6 +14,9 @@ from tests.ep.onnx_backend import PAGE
 from tests.ep.sessions import OURS, on_cpu, one_node, placement, session
 from tests.paths import ROOT
 
+# The kernels are those of all releases, each of which runs ONNX's own cases of them.
+pytestmark = pytest.mark.release_independent
+
 CONTRIB = "com.microsoft"
 
 rng = np.random.default_rng(0)
@@ -264,7 +267,6 @@ EDGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.release_independent  # older CPU providers end the process
 @pytest.mark.parametrize("case", EDGES)
 def test_an_extreme_or_empty_input_gives_what_the_cpu_provider_gives(provider, case):
     op_type, opset, values, attributes, *outputs = case
