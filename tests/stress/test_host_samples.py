@@ -282,7 +282,7 @@ os._exit(3)
 
 
 def test_processes_that_end_without_a_word_while_threads_are_sampled():
-    for _ in range(2 * FACTOR):
+    for _ in range(FACTOR):
         done = run_python(_EIGHT_THREADS + ENDS_AT_ONCE)
         assert (done.returncode, done.stdout) == (3, "sampled"), done.stderr
 
@@ -294,7 +294,7 @@ def step(number):
     if number == 100:
         os.kill(os.getpid(), signal.SIGINT)
     return sum(range(100_000))
-for _ in range(6):
+for _ in range(3):
     try:
         with epprof_nb.profile() as prof:
             number = 0
@@ -367,7 +367,7 @@ print("done")
 
 
 def test_the_interpreter_ends_while_threads_are_sampled():
-    for _ in range(2 * FACTOR):
+    for _ in range(FACTOR):
         done = run_python(_EIGHT_THREADS + ENDS)
         assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
