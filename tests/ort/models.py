@@ -96,21 +96,37 @@ def branching():
     )
 
 
-def looping():
-    """A Loop whose body is a node, run as often as `times` says."""
+LOOP = [value("n", (), INT64), value("keep", (), BOOL), value("state")]
+"""Inputs of a Loop's body."""
+
+
+def _loop(given):
     body = helper.make_graph(
         [
             helper.make_node("Identity", ["keep"], ["go"], name="body_go"),
             helper.make_node("Sigmoid", ["state"], ["next"], name="body_sigmoid"),
         ],
         "body",
-        [value("n", (), INT64), value("keep", (), BOOL), value("state")],
+        LOOP,
         [value("go", (), BOOL), value("next")],
     )
-    node = helper.make_node("Loop", ["times", "", "x"], ["y"], name="loop", body=body)
-    return serialized(
-        helper.make_graph([node], "looping", [value("x"), value("times", (), INT64)], [value("y")])
-    )
+    return helper.make_node("Loop", ["times", "", given], ["y"], name="loop", body=body)
+
+
+def looping():
+    """A Loop whose body is a node, run as often as `times` says."""
+    inputs = [value("x"), value("times", (), INT64)]
+    return serialized(helper.make_graph([_loop("x")], "looping", inputs, [value("y")]))
+
+
+def looping_after_events(count):
+    """The same after so many events: a Loop without nodes, each run of which is quick."""
+    body = helper.make_graph([], "no nodes", LOOP, LOOP[1:])
+    before = helper.make_node("Loop", ["count", "", "x"], ["same"], name="empty", body=body)
+    inputs = [value("x"), value("times", (), INT64)]
+    counts = [helper.make_tensor("count", INT64, [], [count])]
+    nodes = [before, _loop("same")]
+    return serialized(helper.make_graph(nodes, "looping", inputs, [value("y")], counts))
 
 
 def scanning():
