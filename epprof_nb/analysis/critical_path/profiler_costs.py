@@ -74,7 +74,7 @@ _NODE_NS = 250
 
 
 class ProfilerCosts(NamedTuple):
-    """What recording took of the program's threads, ns, or why it is not known.
+    """Time that recording took of the threads of the program, ns, or why it is not known.
 
     Attributes
     ----------
