@@ -106,7 +106,8 @@ def test_a_thread_that_ends_while_names_are_read_keeps_its_name(monkeypatch):
 
 def test_the_names_belong_to_the_threads_of_the_tables(prof):
     names = thread_names(prof.info)
-    assert names.keys() <= set(prof.api_calls["thread_id"]) | set(prof.ops["thread_id"])
+    known = set(prof.api_calls["thread_id"]) | set(prof.ops["thread_id"])
+    assert names.keys() <= known | set(prof.thread_waits["other_thread_id"].dropna())
     assert names[threading.get_native_id()] == "main thread"
 
 
