@@ -183,7 +183,7 @@ class Headline:
 
     @property
     def overhead_text(self) -> str:
-        """What is not the code's: waits for others, the profiler's time; empty if unknown."""
+        """Waits for others, and the profiler's time; empty if unknown."""
         parts = [self.kept_from_cores] if self.kept_from_cores else []
         if self.added is not None and self.added >= LEAST_STATED_SHARE:
             about = "about" if self.is_measured else "an estimated"
