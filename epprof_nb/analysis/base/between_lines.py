@@ -99,6 +99,38 @@ def lines_between(text: str, before: int, after: int, *, next_turn: bool = False
     return Lines(found[0], found[-1]) if found else Lines(after, after)
 
 
+@lru_cache(maxsize=1024)
+def profile_begin(text: str, line: int) -> int:
+    r"""Return the line of the innermost ``with`` around a line that begins a profile; 0 if none.
+
+    Examples
+    --------
+    >>> source = "load()\nwith epprof_nb.profile() as p:\n    model(x)\nmodel(y)\n"
+    >>> [profile_begin(source, line) for line in (1, 3, 4)]
+    [0, 2, 0]
+    """
+    tree = syntax_tree(text)
+    return max(
+        (
+            node.lineno
+            for node in (ast.walk(tree) if tree else ())
+            if isinstance(node, (ast.With, ast.AsyncWith))
+            and node.lineno <= line <= (node.end_lineno or 0)
+            and any(_begins_profile(item.context_expr) for item in node.items)
+        ),
+        default=0,
+    )
+
+
+def _begins_profile(context: ast.expr) -> bool:
+    """Return whether a context is ``profile()`` or ``epprof_nb.profile()``, by any module name."""
+    function = context.func if isinstance(context, ast.Call) else None
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        # `torch.profiler.profile()` may be within a profile.
+        return function.attr == "profile" and function.value.id != "profiler"
+    return isinstance(function, ast.Name) and function.id == "profile"
+
+
 def loop_header(text: str, line: int) -> int:
     r"""Return the first line of the innermost loop around a line; the line itself without a loop.
 

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.between_lines import does_one_thing, lines_between, loop_header
+from epprof_nb.analysis.base.between_lines import (
+    does_one_thing,
+    lines_between,
+    loop_header,
+    profile_begin,
+)
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.first_calls import preparation_within
 from epprof_nb.analysis.base.places import lines_at
@@ -305,8 +310,10 @@ def _between(
     first = index.profile.tables["stacks"]["first_line"]
     if common == len(old):  # functions have begun
         for frame in reversed(new[common:]):
-            line = int(lines.line[frame])
-            found = _lines_between(index, lines, frame, int(first[frame]))
+            line, begin = int(lines.line[frame]), int(first[frame])
+            if not old:  # the profile may have begun within the function
+                begin = max(begin, profile_begin(_source(index, lines, frame), line))
+            found = _lines_between(index, lines, frame, begin)
             if found and found != (line, line):
                 return frame, found
             if lines.file.equals(str(index.profile.info.get("cell")))[frame]:
@@ -349,9 +356,14 @@ def _lines_between(
     index: ProfileIndex, lines: StackLines, frame: int, before: int, *, next_turn: bool = False
 ) -> tuple[int, int] | None:
     """Return the lines with calls between a line and the line of a frame; see `lines_between`."""
-    (file,) = lines.file.take(slice(frame, frame + 1)).to_list()
-    source = index.profile.sources.get(file or "", "")
+    source = _source(index, lines, frame)
     return lines_between(source, before, int(lines.line[frame]), next_turn=next_turn)
+
+
+def _source(index: ProfileIndex, lines: StackLines, frame: int) -> str:
+    """Return the source of the file of a frame; empty if it is unknown."""
+    (file,) = lines.file.take(slice(frame, frame + 1)).to_list()
+    return index.profile.sources.get(file or "", "")
 
 
 def _own_frames(lines: StackLines, stack: int) -> list[int]:

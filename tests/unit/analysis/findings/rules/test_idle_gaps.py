@@ -1,7 +1,11 @@
 """Lines that findings on idle time name, from the stacks of the calls around each gap."""
 
+import subprocess
+import sys
+
 import pytest
 
+import epprof_nb
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import HOST_SAMPLES
 from tests.helpers import tiny
@@ -281,3 +285,31 @@ def test_a_cell_that_awaits_has_the_line_of_its_statement():
     text, *place = named(prof)
     assert "while the host waited in line 2 (`r = await load()`)." in text
     assert place == ["In[2]", 2]
+
+
+SCRIPT_WITH_SETUP = """import time
+import numpy as np
+import epprof_nb
+from epprof_nb import host
+x = host.to_device(np.ones(4))
+recording = epprof_nb.profile(samples=False)
+print("setup")
+with {} as prof:
+    end = time.perf_counter() + 0.02
+    while time.perf_counter() < end: pass
+    host.launch(np.negative, x, x)
+    host.synchronize()
+prof.save("p.epprof")
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "lines"),
+    [("epprof_nb.profile(samples=False)", "lines 9 to 10"), ("recording", "lines 5 to 10")],
+)
+def test_lines_before_the_profile_began_are_not_named(tmp_path, begin, lines):
+    """If the source does not show where the profile began, lines of the whole file may have run."""
+    (tmp_path / "first.py").write_text(SCRIPT_WITH_SETUP.format(begin))
+    subprocess.run([sys.executable, "first.py"], cwd=tmp_path, check=True)
+    (found,) = of_kind(epprof_nb.load(tmp_path / "p.epprof"), "idle")
+    assert f"before its first work while the host ran {lines} of first.py" in found.text
