@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from epprof_nb.core.errors import KernelError
 from tests.ep.sessions import OURS, model
@@ -53,6 +54,31 @@ def test_a_wrong_shape_does_not_match(ep):
     table = ep.verify(model([node], feeds, {"y": np.float32}), feeds)
     assert not table.loc[0, "matches"]
     assert "the shapes differ: (3, 2) and (2, 3) on the CPU" in table.loc[0, "note"]
+
+
+def test_a_wrong_dimension_that_has_a_name_passes_a_run_but_not_the_comparison(ep):
+    """Names of dimensions are hints: ONNX Runtime runs a model that gives one to two sizes."""
+    double = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
+    soft = helper.make_node("Softplus", ["x"], ["y"], name="node")
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["B", 4]) for n in "xy"]
+    feeds = {"x": np.ones((3, 4), np.float32)}
+    models_ = [
+        helper.make_model(
+            helper.make_graph([node], "g", values[:1], values[1:]),
+            opset_imports=[helper.make_opsetid("", 21)], ir_version=10,
+        ).SerializeToString()
+        for node in (double, soft)
+    ]  # fmt: skip
+    on_cpu = onnxruntime.InferenceSession(models_[0], providers=["CPUExecutionProvider"])
+    assert on_cpu.run(None, feeds)[0].shape == (6, 4)
+
+    @ep.kernel("Softplus")
+    def two_rows(ctx, x):
+        ctx.out((2, 4)).fill(0)
+
+    assert ep.session(models_[1]).run(None, feeds)[0].shape == (2, 4)
+    note = ep.verify(models_[1], feeds).loc[0, "note"]
+    assert note == "the shapes differ: (2, 4) and (3, 4) on the CPU"
 
 
 def test_only_the_selected_nodes_are_rows(ep, x):
