@@ -214,10 +214,16 @@ def selected_names(options: Mapping[str, str], option: str) -> Any:  # noqa: ANN
         return [options[option]]
 
 
+_AS_JSON = """; write several names as a JSON list: '["Softplus", "Gelu"]'."""
+
+
 def _selection(options: Mapping[str, str], option: str) -> tuple[str, ...]:
     names = selected_names(options, option)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise KernelError(f"{option}={options[option]!r} is not a JSON list of names.")
+        raise KernelError(f"{option}={options[option]!r} is not a JSON list of names{_AS_JSON}")
+    # No operator has such a name; a node may.
+    if option == "only" and names == [options.get(option)] and set(names[0]) & {*",[ "}:
+        raise KernelError(f"{option}={names[0]!r} is not a name{_AS_JSON}")
     if option in options and not names:
         raise KernelError(f"{option}= is empty, so no node would be taken over. Leave it out.")
     return tuple(names)

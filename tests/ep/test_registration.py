@@ -152,6 +152,18 @@ def test_a_type_without_kernel_is_refused(ep):
         ep.provider("host", only=["QuiteAnother", "Relu"])
 
 
+@pytest.mark.parametrize("value", ["Softplus,Gelu", "Softplus Gelu", "['Softplus']", '{"a": 1}'])
+def test_a_text_of_several_operators_is_refused_with_the_format(ep, value):
+    name, options = ep.provider("host")
+    with pytest.raises(KernelError, match=r"""as a JSON list: '\["Softplus", "Gelu"\]'\."""):
+        session(models.chain(), (name, {**options, "only": value}))
+
+
+def test_a_text_with_one_operator_is_a_name(ep):
+    name, options = ep.provider("host")
+    assert session(models.chain(), (name, {**options, "only": "Relu"}))
+
+
 def test_names_of_nodes_that_the_model_lacks_are_refused(ep, x):
     message = r"nodes=: the model has no node 'frist', 'tsal'; did you mean 'first'\? .*verify\(\)"
     for create in (
