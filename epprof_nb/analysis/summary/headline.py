@@ -95,8 +95,9 @@ class Headline:
     ``is_least`` whether it is only the least that profiling added. ``kept_from_cores`` says how
     long the process waited for a core that others used; empty if that is little.
     ``says_no_gpu`` is whether this profile is the first of its process without a GPU, and
-    ``is_trace`` whether another tool recorded it, perhaps without devices. ``repeats`` are the
-    statistics of the repeats, training steps or decode steps; None without any.
+    ``is_trace`` whether another tool recorded it, perhaps without devices, and ``skipped_events``
+    how many of its events were skipped if none could be read. ``repeats`` are the statistics of the
+    repeats, training steps or decode steps; None without any.
     """
 
     wall_ns: int
@@ -120,6 +121,7 @@ class Headline:
     unattributed: int
     error: str | None
     is_blank: bool
+    skipped_events: int
     says_no_gpu: bool
     is_trace: bool
     repeats: RepeatStatistics | None
@@ -268,7 +270,7 @@ class Headline:
         if self.kernels or self.copies or self.memsets:
             return None
         if self.is_trace:
-            return "The trace has no device work. (Host ops are shown.)"
+            return self._empty_trace
         is_gpu = self.device_word == "GPU"
         if self.is_blank:
             return f"No {'GPU' if is_gpu else 'device'} work and no ops were recorded."
@@ -277,6 +279,17 @@ class Headline:
         if self.says_no_gpu:
             return f"{NO_GPU} (Host ops are shown.)"
         return "No device work. (Host ops are shown.)"
+
+    @property
+    def _empty_trace(self) -> str:
+        if not self.is_blank:
+            return "The trace has no device work. (Host ops are shown.)"
+        if not self.skipped_events:
+            return "The trace has no events."
+        return (
+            f"The trace has no events that can be read; skipped: {self.skipped_events:,}. "
+            "(prof.info['notes'] says why.)"
+        )
 
 
 def _overhead(info: dict[str, Any], wall_ns: int) -> Overhead | None:
@@ -353,6 +366,7 @@ def headline_of(index: ProfileIndex) -> Headline:
         says_no_gpu=is_first_without_gpu(profile.info),
         is_trace="trace_format" in profile.info,
         is_blank=not any(map(len, timed_tables(profile))),
+        skipped_events=profile.info.get("skipped_events", 0),
         # Steps of different processes run at the same time: they are not a sequence.
         repeats=None
         if has_several(index)

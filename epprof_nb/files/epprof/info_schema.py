@@ -150,6 +150,7 @@ _TYPES: dict[str, Any] = {
     "attribution": _COUNTS,
     "profiling_cost": {_ANY: _number},
     "notes": [is_text],
+    "skipped_events": _count,
     "redacted": [is_text],
     "versions": {_ANY: is_text},
     "clock": _MAPPING,

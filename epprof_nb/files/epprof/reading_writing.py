@@ -27,6 +27,7 @@ from epprof_nb.data.stack_table import check_stacks
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.epprof import manifest_checks, parquet
 from epprof_nb.files.epprof.older_versions import upgrade
+from epprof_nb.files.foreign_files import START_BYTES, why_no_profile
 from epprof_nb.files.impossible_numbers import with_plausible_numbers
 from epprof_nb.util.progress_bar import progress_bar
 
@@ -92,11 +93,9 @@ def read(path: str | os.PathLike[str], *, max_bytes: int) -> ProfileData:
 def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    if file.read(4) != b"PK\3\4":
-        raise ProfileFileError(
-            f"{path} is not an .epprof file: it is not a zip archive. Use a file written by "
-            "prof.save(path)."
-        )
+    start = file.read(START_BYTES)
+    if not start.startswith(b"PK\3\4"):
+        raise ProfileFileError(f"{path} is not an .epprof file: {why_no_profile(start)}")
     if b"/" in _first_name(file):
         raise ProfileFileError(
             f"{path} is not an .epprof file: it is a zip archive of a folder. If this is the "

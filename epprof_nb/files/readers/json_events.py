@@ -15,6 +15,7 @@ import numpy as np
 import orjson
 
 from epprof_nb.core.errors import ProfileFileError
+from epprof_nb.files.foreign_files import START_BYTES, why_no_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -140,10 +141,7 @@ class JsonEvents:
             since = int(positions[-1]) + scanned + 1 if len(positions) else since
             if len(text) > MAX_EVENT_BYTES:
                 break
-        raise ProfileFileError(
-            "the file is not a trace that can be read: it is neither a JSON array of events nor a "
-            'JSON object with "traceEvents".'
-        )
+        raise ProfileFileError(why_no_trace(bytes(text[:START_BYTES])))
 
     def __iter__(self) -> Iterator[list[dict[str, Any]]]:
         return self.lists(_object)

@@ -64,6 +64,8 @@ def read_trace(path: str | os.PathLike[str], *, max_bytes: int = 16 * 2**30) -> 
         },
         "notes": notes,
     }
+    if not any(map(len, profile.tables.values())):
+        info["skipped_events"] = skipped.events
     return ProfileData(profile.tables, info, profile.sources)
 
 

@@ -151,6 +151,12 @@ class Skipped:
         else:
             self._counts["of other kinds"] += count
 
+    @property
+    def events(self) -> int:
+        """Number of events that were skipped, not only parts of them."""
+        counts = self._counts.items()
+        return sum(count for reason, count in counts if not reason.startswith(_OF_EVENTS))
+
     def notes(self) -> list[str]:
         """Return one note per reason; a reason such as ``' arguments`` is about parts of events."""
         return [
