@@ -19,7 +19,7 @@ def counted(names, kernels):
     tables = {"activities": table(ACTIVITIES, activities), "api_calls": table(API_CALLS, calls),
               "memory": (), "overhead": ()}  # fmt: skip
     correlated = SimpleNamespace(
-        tables=tables, activities_dropped=0, ops_dropped=0, calls_dropped=0
+        tables=tables, activities_dropped=0, ops_dropped=0, calls_dropped=0, statements_unmarked=0
     )
     return _recorded(correlated, 1_000)
 
