@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 
+from epprof_nb.util.text_direction import with_visible_directions
+
 _SUBSTITUTES = str.maketrans({"µ": "u", "·": "|", "→": "->", "…": "...", "▸": ">"})
 
 
 def printable(text: str) -> str:
-    """Return text without the characters that the standard output cannot encode.
+    """Return text without the characters that the standard output cannot encode or display as is.
 
     IPython prints the text of a display outside of notebooks, and would fail on such a character.
     """
+    text = with_visible_directions(text)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

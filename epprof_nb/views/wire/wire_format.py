@@ -4,8 +4,9 @@ Layout of a message::
 
     uint32 length of the header | header (ASCII JSON) | columns, back to back
 
-The header's ``columns`` maps each column to its dtype, its offset from the end of the header, its
-number of values and a base value or null. There are two encodings.
+Texts in the header, such as names, have controls of direction escaped. Its ``columns`` maps each
+column to its dtype, its offset from the end of the header, its number of values and a base value or
+null. There are two encodings.
 
 *Compact* columns are meant for zlib. If differences between neighbours are narrower than the
 values, they are stored instead, and the base value is the first value. The bytes of wide values
@@ -24,6 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from epprof_nb.util.text_direction import json_with_visible_directions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,5 +109,5 @@ def encode_message(
     added = {"columns": index} if compact else {"columns": index, "plain": True}
     # ASCII with escapes, so that names with lone surrogates can be encoded.
     text = json.dumps({**header, **added}, separators=(",", ":"), allow_nan=False)
-    encoded = text.encode("ascii")
+    encoded = json_with_visible_directions(text).encode("ascii")
     return b"".join([struct.pack("<I", len(encoded)), encoded, *parts])

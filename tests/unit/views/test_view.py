@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+import epprof_nb
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings import ranking
 from epprof_nb.data.names import CategoryColumn
@@ -317,3 +318,26 @@ def test_the_frames_page_behind_a_view_are_its_rows():
     assert len(View(profile, tab="timeline").to_frame()) == 200
     assert "self_device_ns" in View(profile, tab="breakdown").to_frame()
     assert "source" in View(profile, tab="source").to_frame()
+
+
+def test_controls_of_direction_are_escaped_in_every_form_and_kept_in_the_data(tmp_path):
+    evil, isolated = "abc\u202etxt.exe (100 %", "\u2066a\u2069\u200e\u200f\\u202e"
+    prof = profile(
+        ops=[op(1, evil, 0, 90), op(2, isolated, 10, 80, 1)],
+        activities=[kernel(20, 70, 1, name=evil), kernel(70, 80, 2, name=isolated)],
+        info={"cell": "In[1]", "devices": [{"device_id": 0, "name": evil}]},
+        sources={"In[1]": f"x = 1  # {evil}"},
+    )
+    bundle = View(prof, "breakdown")._repr_mimebundle_()
+    write_html(prof, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    comparison = epprof_nb.compare(prof, prof)._repr_mimebundle_()
+    forms = [bundle["text/html"], bundle["text/plain"], page, *comparison.values()]
+    for text in forms:
+        assert not re.search("[\u200e\u200f\u202a-\u202e\u2066-\u2069]", text)
+    for text in forms[:3]:
+        assert r"abc\u202etxt.exe (100 %" in text
+    header, _ = unpack(prof)
+    assert r"abc\u202etxt.exe (100 %" in header["names"]
+    assert r"\u2066a\u2069\u200e\u200f\u202e" in header["names"]
+    assert prof.ops["name"].tolist() == [evil, isolated]
