@@ -19,7 +19,7 @@ from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.view_selection import Selections
 from epprof_nb.views.renderers.html import Around, Tab, notebook_html, write_page
-from epprof_nb.views.renderers.png import as_png
+from epprof_nb.views.renderers.png import as_pngs
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.sensitivity import SensitivityView
 from epprof_nb.views.view_model import ViewModel
@@ -99,7 +99,9 @@ class View:
     def mimebundle(
         self, *, mount_id: str | None = None, selections: Selections | None = None
     ) -> dict[str, Any]:
-        """Return the view as HTML, an image (base64) and text, for the front end to choose from.
+        """Return the view as HTML and text, for the front end to choose from.
+
+        A timeline is an image, too (base64).
 
         Without a live view, which is there before its page, the page of a large profile leaves the
         findings out.
@@ -118,14 +120,14 @@ class View:
             selections.set_rows(self._selected_rows)
         view_model = selections.view_model
         with prefetch_for_page(view_model):
-            png = as_png(view_model)
-            return {
-                "text/html": notebook_html(
-                    view_model, png, selections.initial, tab=self.tab_to_open, mount_id=mount_id
-                ),
-                "image/png": to_base64(png),
-                "text/plain": printable(as_text(view_model)),
-            }
+            # The picture is of the timeline; other tabs have a table instead.
+            whole, body = as_pngs(view_model) if self.tab == "timeline" else (b"", b"")
+            html = notebook_html(
+                view_model, body, selections.initial, tab=self.tab_to_open, mount_id=mount_id
+            )
+            text = printable(as_text(view_model))
+        picture = {"image/png": to_base64(whole)} if whole else {}
+        return {"text/html": html, **picture, "text/plain": text}
 
     @property
     def tab_to_open(self) -> str:

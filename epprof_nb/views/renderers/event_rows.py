@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.util import palette
 from epprof_nb.views.queries.window import WindowQuery, query_window
-from epprof_nb.views.renderers.pixel_canvas import blend, fit, translucent
+from epprof_nb.views.renderers.pixel_canvas import blend, fit
 from epprof_nb.views.timeline.op_colours import COLOURS, op_colours
 
 if TYPE_CHECKING:
@@ -62,11 +62,9 @@ def draw_events(
         left, right = _pixels(start - low, length, width / (high - low), width)
         if prefix == "op":
             right -= right - left >= _MIN_SEPARATED
-        # Names are written on ops.
-        shade = blend if prefix == "op" else translucent
         shades = np.linspace(_MIN_SHADE, 1, _SHADES).tolist()
         lookup = np.array(
-            [canvas.code(shade(colours[k], share)) for k in sorted(colours) for share in shades],
+            [canvas.code(blend(colours[k], share)) for k in sorted(colours) for share in shades],
             np.uint8,
         )
         for lane, row, first, end in header["slices"][prefix]:

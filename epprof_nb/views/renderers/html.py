@@ -7,9 +7,9 @@ Notebook front ends differ in what they allow, and the output has to work in eac
 - A front end that shows iframes but runs no scripts shows the plain HTML at the start of the
   document in the frame: the headline and the top ops.
 - A sanitizer that drops ``iframe``, ``script`` and ``style`` (GitHub, an untrusted notebook) leaves
-  the fallback, an image and a table. A single rule in a ``style`` element hides it next to an
-  iframe. If the iframe or the rule is dropped, the fallback shows. It is never hidden by an inline
-  style, since sanitizers often keep those.
+  the fallback: the headline, the findings, and an image or a table of the tab. A single rule in a
+  ``style`` element hides it next to an iframe. If the iframe or the rule is dropped, the fallback
+  shows. It is never hidden by an inline style, since sanitizers often keep those.
 - In print, the fallback replaces the frame.
 
 The viewer and the payload are embedded compressed, since a notebook has a copy of them per output.
@@ -22,10 +22,11 @@ import functools
 import zlib
 from html import escape
 from importlib.resources import files
-from typing import IO, TYPE_CHECKING, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
+from epprof_nb.analysis.breakdowns.registry import breakdown
 from epprof_nb.analysis.summary.profile_origin import title_of
-from epprof_nb.util.format import duration, percent, shorten
+from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.util.html import to_base64, with_code
 from epprof_nb.util.text_direction import with_visible_directions
 from epprof_nb.views.view_model import FINDINGS_LEFT_OUT
@@ -33,7 +34,7 @@ from epprof_nb.views.wire.embedded_events import detail_blocks
 from epprof_nb.views.wire.page_payload import is_merged, page_payload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from epprof_nb.views.queries.view_selection import ActiveSelection
     from epprof_nb.views.view_model import ViewModel
@@ -44,6 +45,12 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 _FRAME_HEIGHT = 520
 """Height in pixels until the viewer reports its own."""
 _FALLBACK_ROWS = 8
+_TAB_ROWS = 20
+_TRUST = (
+    '<p class="epprof-trust"><em>Trust the notebook for the interactive view: Trust Notebook is in '
+    "the File menu of Jupyter Notebook, and in the command palette of JupyterLab "
+    "(Ctrl+Shift+C).</em></p>"
+)
 
 _PAGE_STYLE = (
     "html,body{margin:0;background:#fff;color:#1b2430}"
@@ -61,6 +68,7 @@ _NOTEBOOK_STYLE = (
     "@media not print{iframe.epprof-frame + .epprof-fallback{display:none}}"
     "@media print{iframe.epprof-frame{display:none!important}"
     ".epprof-fallback img,.epprof-fallback table{break-inside:avoid}"
+    ".epprof-trust{display:none}"
     ".epprof-fallback img{max-width:100%;height:auto}"
     ".epprof-fallback td,.epprof-fallback th"
     "{text-align:right;white-space:nowrap;padding:1px 12px 1px 0}"
@@ -155,6 +163,11 @@ def _top_ops_table(view_model: ViewModel) -> str:
 
 def _plain_html(view_model: ViewModel) -> str:
     """Return the headline, repeats, findings and top ops as HTML without styles or scripts."""
+    return f"{_facts(view_model)}{_top_ops_table(view_model)}"
+
+
+def _facts(view_model: ViewModel) -> str:
+    """Return the headline, repeats, and findings with what to do, as HTML without styles."""
     sentences = "".join(
         f"<p>{with_code(f'{finding.text} {finding.advice}'.rstrip())}</p>"
         for finding in view_model.findings
@@ -163,10 +176,67 @@ def _plain_html(view_model: ViewModel) -> str:
         sentences = f"<p>{with_code(FINDINGS_LEFT_OUT)}</p>"
     line = escape(view_model.headline.line).replace("   ", "\N{EM SPACE}")
     memory = "".join(f"<p>{with_code(text.strip())}</p>" for text in view_model.headline.memory)
-    return (
-        f"<p><strong>{line}</strong></p>{memory}{_repeats(view_model)}{sentences}"
-        f"{_top_ops_table(view_model)}"
+    return f"<p><strong>{line}</strong></p>{memory}{_repeats(view_model)}{sentences}"
+
+
+def _tab_html(view_model: ViewModel, png: bytes, tab: str) -> str:
+    """Return what a tab shows as HTML without styles or scripts: a picture, or a table."""
+    if tab == "timeline":
+        return (
+            f'<img alt="{escape(_alt_text(view_model))}" width="900" '
+            f'src="data:image/png;base64,{to_base64(png)}">{_top_ops_table(view_model)}'
+        )
+    by = tab.partition(":")[2] or "line"
+    table = view_model.index.cached(breakdown, _TABLE_OF_TREE.get(by, by))
+    names = [name for name in _NAME_COLUMNS if name in table][:1]
+    columns = [*names, *(name for name in _PLAIN_COLUMNS if name in table and name not in names)]
+    head = "".join(
+        f'<th scope="col">{_PLAIN_COLUMNS.get(name, ("name",))[0]}</th>' for name in columns
     )
+    shown = table.take(slice(0, _TAB_ROWS))
+    cells = zip(
+        *(map(_PLAIN_COLUMNS.get(n, ("", _text))[1], shown.values(n)) for n in columns), strict=True
+    )
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in cells)
+    if not rows:
+        return ""
+    left = len(table) - len(shown)
+    more = f"<p>({plural(left, 'more row')})</p>" if left else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
+
+
+def _text(value: object) -> str:
+    return "" if value is None else shorten(str(value), 80)
+
+
+def _time(value: int | None) -> str:
+    return "" if value is None else duration(value)
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else percent(value)
+
+
+_NAME_COLUMNS = ("short_name", "source", "stream", "type", "name", "function", "op_type")
+"""Columns of breakdowns that name a row; plain HTML has the first one."""
+_PLAIN_COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "op_type": ("type", _text),
+    "cell": ("cell", _text),
+    "line": ("line", _text),
+    "device_ns": ("device time", _time),
+    "share": ("share", _share),
+    "host_ns": ("host time", _time),
+    "count": ("count", _text),
+    "calls": ("calls", _text),
+}
+"""Further columns in plain HTML: their titles, and texts of their values."""
+_TABLE_OF_TREE = {
+    "tree": "op",
+    "module_tree": "module",
+    "stack_tree": "line",
+    "full_stack_tree": "line",
+}
+"""Breakdowns that are shown in place of trees, which plain HTML cannot fold."""
 
 
 def _repeats(view_model: ViewModel) -> str:
@@ -270,7 +340,7 @@ def notebook_html(
     view_model
         The profile.
     png
-        Image for front ends without iframes.
+        Image of the timeline for front ends without iframes; empty for other tabs.
     selection
         Initial selection.
     tab
@@ -279,11 +349,7 @@ def notebook_html(
         Id of the place of the output, which a live widget takes while it is open.
     """
     document = page_html(view_model, selection, tab=tab)
-    fallback = (
-        f'<img alt="{escape(_alt_text(view_model))}" width="900" '
-        f'src="data:image/png;base64,{to_base64(png)}">'
-        f"{_repeats(view_model)}{_top_ops_table(view_model)}"
-    )
+    fallback = f"{_facts(view_model)}{_tab_html(view_model, png, tab)}{_TRUST}"
     return framed(document, fallback, title="Profile", height=_FRAME_HEIGHT, mount_id=mount_id)
 
 

@@ -4,8 +4,8 @@ NumPy holds the colour of each pixel as a code, and Pillow draws the text and wr
 is many times faster than a Matplotlib figure, which takes longer than the rest of the output of a
 cell.
 
-The background is transparent, because front ends that remove styles show the picture on a light or
-a dark page. No colour contrasts by 4.5 with both, so text on the background has a plate below it.
+The background is white, because front ends that remove styles show the picture on a light or a dark
+page, and no colour of text contrasts by 4.5 with both.
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ _FONT = "DejaVuSans.ttf"
 _SHADES = 4
 """Shades of antialiased text on each background."""
 _MAX_COLOURS = 256
-_CLEAR = "#ffffff00"
-_MIDDLE = 0.35
-"""Middle of a line of text above its baseline, as a share of its size."""
-_PLATE, _PLATE_X, _PLATE_Y = "#dfe4ea", 3, 1
-"""Colour of the plate below a text, and how far it reaches beyond the text, in pixels."""
+_PAPER = "#ffffff"
 
 
 class Canvas:
@@ -47,12 +43,12 @@ class Canvas:
 
     Notes
     -----
-    Colours are written as ``#rrggbb``, or ``#rrggbbaa`` with an opacity.
+    Colours are written as ``#rrggbb``.
     """
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
-        self._colours: dict[str, int] = {_CLEAR: 0}
+        self._colours: dict[str, int] = {_PAPER: 0}
         self._pixels = np.zeros((height, width), np.uint8)
         self._text: dict[str, Image.Image] = {}
 
@@ -79,25 +75,14 @@ class Canvas:
         if mask is None:
             mask = self._text[colour] = Image.new("L", (self.width, self.height))
         pen, shown = ImageDraw.Draw(mask), with_glyphs(text)
-        left, _, right, _ = pen.textbbox((x, y), shown, _font(size), anchor)
-        if right > left:
-            middle = y if anchor[1] == "m" else y - _MIDDLE * size
-            half = size / 2 + _PLATE_Y + 1
-            self._plate(left - _PLATE_X, middle - half, right + _PLATE_X, middle + half)
         pen.text((x, y), shown, 255, _font(size), anchor)
 
-    def _plate(self, left: float, top: float, right: float, bottom: float) -> None:
-        """Fill a rectangle where the background shows."""
-        across = slice(max(int(left), 0), int(right) + 1)
-        part = self._pixels[max(int(top), 0) : int(bottom) + 1, across]
-        part[part == 0] = self.code(_PLATE)
-
-    def png(self) -> bytes:
-        """Return the picture as a PNG file."""
-        pixels = self._pixels.copy()
-        palette = [_rgba(colour) for colour in self._colours]
+    def png(self, top: int = 0) -> bytes:
+        """Return the picture as a PNG file, from row `top` of its pixels on."""
+        pixels = self._pixels[top:].copy()
+        palette: list[tuple[int, ...]] = [ImageColor.getrgb(colour) for colour in self._colours]
         for colour, mask in self._text.items():
-            ink = np.asarray(mask).astype(np.uint16)
+            ink = np.asarray(mask)[top:].astype(np.uint16)
             rows, columns = np.nonzero(ink > 255 // (2 * _SHADES))
             shade = (ink[rows, columns] * _SHADES + 127) // 255
             keys = pixels[rows, columns] * np.uint16(_SHADES + 1) + shade
@@ -105,33 +90,23 @@ class Canvas:
             new = np.empty(len(used), np.uint8)
             for i, key in enumerate(used.tolist()):
                 below, share = palette[key // (_SHADES + 1)], key % (_SHADES + 1) / _SHADES
-                mixed = _mixed(_rgba(colour), below, share)
+                mixed = _mixed(ImageColor.getrgb(colour), below, share)
                 if mixed not in palette and len(palette) < _MAX_COLOURS:
                     palette.append(mixed)
                 new[i] = _nearest(mixed, palette)
             pixels[rows, columns] = new[position]
         image = Image.fromarray(pixels)
-        image.putpalette([channel for entry in palette for channel in entry[:3]])
+        image.putpalette([channel for entry in palette for channel in entry])
         file = io.BytesIO()
-        opacities = bytes(entry[3] for entry in palette)
         # Level 9 takes three times as long.
-        image.save(file, "PNG", compress_level=8, transparency=opacities)
+        image.save(file, "PNG", compress_level=8)
         return file.getvalue()
 
 
 def blend(colour: str, share: float) -> str:
     """Return a colour that covers a share (0 to 1) of white, for the background of text."""
-    rgba = _mixed(_rgba(colour), _rgba("#ffffff"), share)
-    return "#{:02x}{:02x}{:02x}".format(*rgba)
-
-
-def translucent(colour: str, opacity: float) -> str:
-    """Return a colour with an opacity (0 to 1)."""
-    return f"{colour}{round(255 * opacity):02x}"
-
-
-def _rgba(colour: str) -> tuple[int, ...]:
-    return (*ImageColor.getrgb(colour), 255)[:4]
+    mixed = _mixed(ImageColor.getrgb(colour), ImageColor.getrgb(_PAPER), share)
+    return "#{:02x}{:02x}{:02x}".format(*mixed)
 
 
 def _mixed(above: tuple[int, ...], below: tuple[int, ...], share: float) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from epprof_nb.analysis.utilisation.counters import busy_shares, known_mean
 from epprof_nb.util import palette
 from epprof_nb.util.format import duration
 from epprof_nb.views.renderers.event_rows import ROW, draw_events
-from epprof_nb.views.renderers.pixel_canvas import Canvas, fit, text_width, translucent
+from epprof_nb.views.renderers.pixel_canvas import Canvas, blend, fit, text_width
 from epprof_nb.views.renderers.time_axis import round_step
 from epprof_nb.views.view_model import FINDINGS_LEFT_OUT
 
@@ -37,7 +37,18 @@ _BAR_SHARE = 0.74
 
 
 def as_png(view_model: ViewModel) -> bytes:
-    """Draw utilisation, host ops, streams and the top ops or operators; return PNG data."""
+    """Draw the picture with the headline and the findings; see `as_pngs`."""
+    return as_pngs(view_model)[0]
+
+
+def as_pngs(view_model: ViewModel) -> tuple[bytes, bytes]:
+    """Draw utilisation, host ops, streams and the top ops or operators as PNG data.
+
+    Returns
+    -------
+    whole, body
+        The picture with the headline and the findings, and without them, for HTML that has them.
+    """
     by_operator = view_model.colours_operators
     top = (view_model.top_operators if by_operator else view_model.top_ops)(_MAX_BARS)
     notes = _notes(view_model)
@@ -70,7 +81,7 @@ def as_png(view_model: ViewModel) -> bytes:
     draw_events(canvas, view_model, rows, _LEFT, _PLOT)
     _draw_axis(canvas, view_model, y)
     _draw_bars(canvas, top, y_bars, _bar_colours(view_model, top))
-    return canvas.png()
+    return canvas.png(), canvas.png(y_busy - 8)
 
 
 def _notes(view_model: ViewModel) -> list[tuple[str, int, str]]:
@@ -104,7 +115,7 @@ def _draw_busy(canvas: Canvas, view_model: ViewModel, y: int) -> None:
     shares = [busy_shares(view_model.index, device.device_id, edges) for device in headline.busy]
     if shares:  # there is none without a GPU
         levels = np.arange(_BUSY, 0, -1)[:, None] - 0.5
-        codes = np.full((_BUSY, _PLOT), canvas.code(translucent(palette.KERNEL, 0.75)), np.uint8)
+        codes = np.full((_BUSY, _PLOT), canvas.code(blend(palette.KERNEL, 0.75)), np.uint8)
         canvas.paint(_LEFT, y, codes, levels < known_mean(shares) * _BUSY)
     canvas.rectangle(_LEFT, y + _BUSY, _PLOT, 1, palette.RULE)
     _label(canvas, y + _BUSY / 2, f"{headline.device_word} busy")

@@ -341,3 +341,43 @@ def test_controls_of_direction_are_escaped_in_every_form_and_kept_in_the_data(tm
     assert r"abc\u202etxt.exe (100 %" in header["names"]
     assert r"\u2066a\u2069\u200e\u200f\u202e" in header["names"]
     assert prof.ops["name"].tolist() == [evil, isolated]
+
+
+def _fallback(bundle) -> str:
+    html = bundle["text/html"]
+    return html[html.index('class="epprof-fallback"') : html.rindex("<script>")]
+
+
+def test_without_scripts_each_tab_shows_its_own_content_and_how_to_get_the_view():
+    prof = profile(
+        [op(1, "outer", 0, 90), op(2, "inner", 5, 80, 1), op(3, "x", 5, 9, 2, op_type="line",
+         line=7, cell="In[1]")],
+        [kernel(20, 70, 2, name="gemm"), kernel(70, 80, 3, name="copy")],
+        info={"cell": "In[1]", "devices": [{"device_id": 0}]},
+        sources={"In[1]": "pass"},
+    )  # fmt: skip
+    tabs = {"timeline": View(prof), "source": View(prof, "source")}
+    tabs |= {by: View(prof, "breakdown", by=by) for by in ("op", "kernel", "line", "tree")}
+    bundles = {name: shown._repr_mimebundle_() for name, shown in tabs.items()}
+    fallbacks = {name: _fallback(bundle) for name, bundle in bundles.items()}
+    for name, html in fallbacks.items():
+        assert ("<img" in html) == ("image/png" in bundles[name]) == (name == "timeline")
+        assert html.count("<table>") == 1
+        assert html.count("Trust the notebook") == 1
+        assert not re.search("<(style|script|iframe|svg)| style=| onerror", html)
+    cells = {name: re.findall("<td>(.*?)</td>", html) for name, html in fallbacks.items()}
+    assert {"outer", "inner"} <= set(cells["op"])
+    assert cells["tree"] == cells["op"]
+    assert {"gemm", "copy"} <= set(cells["kernel"])
+    assert "7" in cells["source"]
+    assert cells["source"] == cells["line"]
+    assert "outer" not in cells["line"]
+
+
+def test_without_scripts_findings_have_their_remedies_and_gains():
+    prof = synchronising()
+    found = ViewModel(prof).findings
+    assert any("saves" in finding.advice for finding in found)
+    html = _fallback(View(prof)._repr_mimebundle_())
+    for finding in found:
+        assert with_code(finding.advice) in html
