@@ -73,10 +73,10 @@ def add_time(profile: Profile, request: Request, warmups: RunTimes, repeats: Run
         if added or reason != NOT_TIMED:
             profile.info["added_ns"] = added or {"reason": reason}
         return
-    if "total" not in added:
-        added |= {"total": estimated.total_ns, "estimated": True}
-    added |= {"parts": estimated.parts(added["total"]), "of_threads": estimated.of_threads}
-    profile.info["added_ns"] = added
+    stated = estimated.in_info()
+    if "total" in added:
+        stated = {"parts": estimated.parts(added["total"]), "of_threads": estimated.of_threads}
+    profile.info["added_ns"] = {**added, **stated}
 
 
 def _measured(

@@ -6,7 +6,7 @@ launches that are queued.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,14 @@ class EstimatedTime(NamedTuple):
         """Return the part of a total that each kind of recording has."""
         whole = sum(self.of_threads.values())
         return {name: round(total_ns * ns / whole) for name, ns in self.of_threads.items()}
+
+    def in_info(self) -> dict[str, Any]:
+        """Return it as the info of a profile states it, as ``added_ns``."""
+        parts = self.parts(self.total_ns)
+        return {
+            "total": self.total_ns, "estimated": True, "parts": parts,
+            "of_threads": self.of_threads,
+        }  # fmt: skip
 
 
 def estimated_time(index: ProfileIndex) -> EstimatedTime | None:

@@ -2,7 +2,10 @@
 
 import gc
 
+import numpy as np
+
 import epprof_nb
+from epprof_nb import host
 from epprof_nb.recording.session import marked_steps
 
 
@@ -79,3 +82,26 @@ def test_an_abandoned_block_ends_in_spite_of_its_steps():
     gc.collect()
     epprof_nb.step()
     assert listeners() == known
+
+
+def test_what_profiling_added_is_in_the_info_once_the_block_has_ended(monkeypatch):
+    x = host.to_device(np.ones(16, "f4"))
+    with epprof_nb.profile() as prof:
+        for _ in range(200):
+            with epprof_nb.op("a"):
+                host.launch(np.negative, x, x)
+        host.synchronize()
+        assert "added_ns" not in prof.info
+    added = prof.info["added_ns"]
+    assert added["estimated"]
+    assert 0 < added["total"] <= prof.wall_ns
+    assert {"ops", "launches"} <= added["parts"].keys()
+
+    def fail(_):
+        raise RuntimeError("damaged")
+
+    monkeypatch.setattr("epprof_nb.analysis.added_time.estimated_time.estimated_time", fail)
+    with epprof_nb.profile() as prof, epprof_nb.op("b"):
+        pass
+    assert prof.ops["name"].tolist() == ["b"]
+    assert "added_ns" not in prof.info
