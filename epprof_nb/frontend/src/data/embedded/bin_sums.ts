@@ -4,6 +4,7 @@ import type { Range } from "../../base/time_scale.ts";
 import { kindCode } from "../kinds.ts";
 import type { ColumnBundle } from "../wire_format.ts";
 import type { ProfileHeader } from "../wire_types.ts";
+import { floats } from "./gathered.ts";
 import type { RangeSums } from "./range_sums.ts";
 
 /** Whole bins of a range, and the parts of bins at its ends. */
@@ -22,10 +23,7 @@ export class Bins {
   readonly #devices: number[];
 
   constructor(bundle: ColumnBundle<ProfileHeader>, header: NonNullable<ProfileHeader["bins"]>) {
-    this.#column = (name) => {
-      const values = bundle.column(`bins.${name}`);
-      return values instanceof Float64Array ? values : Float64Array.from(values ?? [], Number);
-    };
+    this.#column = (name) => floats(bundle.column(`bins.${name}`));
     this.edges = this.#column("edges");
     this.#names = header.names;
     this.#kinds = header.kinds.map(kindCode);

@@ -82,6 +82,11 @@ export class Gathered implements ColumnBundle<EventsHeader> {
   }
 }
 
+/** Numbers of a column; `Float64Array.from()` alone would call a function for each of them. */
+export function floats(column: Float64Array | BigInt64Array | undefined): Float64Array {
+  return column instanceof Float64Array ? column : Float64Array.from(column ?? [], Number);
+}
+
 /** Slices of the chosen events, from the slices of all events. */
 export function slicesOf(all: Slices, positions: Float64Array): Slices {
   const slices: Slices = [];

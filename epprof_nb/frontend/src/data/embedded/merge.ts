@@ -2,7 +2,7 @@
 
 import type { Range } from "../../base/time_scale.ts";
 import type { EventsHeader, Prefix } from "../wire_types.ts";
-import type { Chosen, Gathered } from "./gathered.ts";
+import { type Chosen, floats, type Gathered } from "./gathered.ts";
 
 /**
  * Merge the events of each row that start in one bin into a rectangle. Events at least as long as a
@@ -16,8 +16,8 @@ export function mergeIntoBins(
   view: Range,
   bins: number,
 ): Chosen {
-  const start = Float64Array.from(gathered.column(`${prefix}.start`) ?? [], Number);
-  const dur = Float64Array.from(gathered.column(`${prefix}.dur`) ?? [], Number);
+  const start = floats(gathered.column(`${prefix}.start`));
+  const dur = floats(gathered.column(`${prefix}.dur`));
   const width = (view.end - view.start) / bins;
   const rects: {
     at: number[];

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Gathered } from "../../../src/data/embedded/gathered.ts";
 import { mergeIntoBins } from "../../../src/data/embedded/merge.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
@@ -78,4 +78,13 @@ test("a long event and few events are not merged", () => {
       1,
     ),
   ).toHaveLength(2);
+});
+
+test("no function is called for each event, of which a page has millions", () => {
+  const from = vi.spyOn(Float64Array, "from");
+  const events = Array.from({ length: 50 }, (_, i): [number, number] => [2 * i, 1]);
+  expect(merged(events, 1)).toEqual([[10, 0, 99, 50, 50]]);
+  const copies = from.mock.calls.filter(([of, make]) => of instanceof Float64Array && make);
+  from.mockRestore();
+  expect(copies).toEqual([]);
 });
