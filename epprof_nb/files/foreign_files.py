@@ -36,7 +36,7 @@ def why_no_profile(start: bytes) -> str:
 
     Examples
     --------
-    >>> why_no_profile(b"<!doctype html>").split(".")[0]
+    >>> why_no_profile(b"<!doctype html>").split(",")[0]
     'it is a web page'
     """
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
