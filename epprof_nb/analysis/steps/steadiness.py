@@ -25,9 +25,8 @@ _MIN_TO_DRIFT = 10
 _CONFIDENCE = 0.99
 
 _OUTLYING, _LEAST_EXCESS = 5.0, 0.1
-"""An iteration is an outlier if it exceeds the steady median by this many standard deviations, "
-"and by
-this share."""
+"""An iteration is an outlier if it exceeds the steady median by this many standard deviations, and
+by this share."""
 _COMES_AGAIN, _AS_LONG = 2, 1.25
 """Number of later outliers from which the first iterations are outliers, too, and maximum ratio of
 the longest of these to the median later one."""

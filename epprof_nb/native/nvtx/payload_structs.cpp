@@ -22,7 +22,8 @@ namespace {
 
 constexpr size_t kMaxText = 256;  // bytes of a text in a payload
 constexpr size_t kMaxPayloads = 16;
-constexpr size_t kMaxDistinct = 1 << 16, kMaxDistinctBytes = 1 << 26;  // of a process
+// Of a process; a note of recording/nvtx/framework.py states them.
+constexpr size_t kMaxDistinct = 1 << 16, kMaxDistinctBytes = 1 << 26;
 
 // Distinct payloads as JSON in the string table. They are bounded, because payloads that differ in
 // each range would fill the table.

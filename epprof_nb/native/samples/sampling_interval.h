@@ -8,7 +8,8 @@
 
 namespace epprof {
 
-// Sampling may take 1 / 300 of a core, and 1 / 100 in the first rounds, for short cells.
+// Sampling may take 1 / 300 of a core, and 1 / 100 in the first rounds, for short cells. With the
+// time that a round takes, that is about 100 samples a second: docs and columns say so.
 constexpr int64_t kPartOfCore = 300, kFirstPartOfCore = 100;
 constexpr int kFirstRounds = 100;
 // Mean intervals, ns. The longest is for hundreds of threads.

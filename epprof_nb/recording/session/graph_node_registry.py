@@ -1,4 +1,7 @@
-"""Registry of CUDA graph nodes with the ops and the stacks that captured them, across sessions."""
+"""Registry of CUDA graph nodes with the ops and the stacks that captured them, across sessions.
+
+``native/cupti/graph_nodes.h`` says which numbers nodes of clones and of child graphs have.
+"""
 
 from __future__ import annotations
 

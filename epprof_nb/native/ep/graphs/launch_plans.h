@@ -9,7 +9,7 @@
 
 #include "ep/api.h"
 #include "ep/call_input_key.h"
-#include "ep/graphs/planned_launches.h"
+#include "ep/graphs/repeated_launches.h"
 
 namespace epprof::ep {
 

@@ -1,4 +1,4 @@
-#include "ep/graphs/planned_launches.h"
+#include "ep/graphs/repeated_launches.h"
 
 #include <string.h>
 
