@@ -2,8 +2,8 @@
 
 import pytest
 
-from epprof_nb.analysis.added_time import estimated_time
 from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.critical_path import profiler_costs
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.data.profiles_without_gpu import OF_JOB
 from epprof_nb.data.schema import THREAD_WAITS
@@ -48,7 +48,7 @@ def test_a_line_is_without_its_share_of_what_profiling_added():
 
 def test_a_line_is_without_what_recording_it_took(monkeypatch):
     """Each of 11 statements took 5 ms; a loop takes those inside of it longer, too."""
-    monkeypatch.setattr(estimated_time, "_COLD_NS", {0: 0})
+    monkeypatch.setattr(profiler_costs, "_COLD_NS", {0: 0})
     costs = {"thread_id": 1, "recording_costs": {"statements": 55 * MS}}
     (found,) = of_kind(on_the_host(30 * MS, 10 * MS, **costs), "hot line")
     assert "86 % of the wall time (125 ms in 5 executions, without 25.0 ms that" in found.text

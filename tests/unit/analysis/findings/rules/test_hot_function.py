@@ -2,8 +2,8 @@
 
 import pytest
 
-from epprof_nb.analysis.added_time import estimated_time
 from epprof_nb.analysis.base.index import index_of
+from epprof_nb.analysis.critical_path import profiler_costs
 from epprof_nb.analysis.findings.finding import launcher_name
 from epprof_nb.data.schema import HOST_SAMPLES
 from tests.helpers import tiny
@@ -64,7 +64,7 @@ def test_the_time_is_without_its_share_of_what_profiling_added():
 
 def test_the_time_is_without_what_recording_its_statements_took(monkeypatch):
     """Line 5 of `parse` ran 19 times, and another line once: each cost 1 ms."""
-    monkeypatch.setattr(estimated_time, "_COLD_NS", {0: 0})
+    monkeypatch.setattr(profiler_costs, "_COLD_NS", {0: 0})
     prof = sampled({"parse": 60, "store": 40}, ops=[line(2, 5, 0, 60 * MS, 1, count=19)])
     prof.sources["In[1]"] += "    return text.split()\n"
     prof.info |= {"thread_id": 1, "recording_costs": {"statements": 20 * MS}}
