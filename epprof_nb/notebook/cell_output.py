@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from IPython.display import display
 
-from epprof_nb.analysis.base.index import add_to_info
 from epprof_nb.notebook.messages import warn
 from epprof_nb.util.format import format_error
 
@@ -43,6 +42,8 @@ def show(profile: Profile, job: Job | None) -> None:
     except Exception as failure:  # noqa: BLE001
         warn(f"the profile could not be displayed ({format_error(failure)}).")
         return
+    from epprof_nb.analysis.base.index import add_to_info
+
     cost = profile.info.get("profiling_cost") or {}
     draw_ns = time.perf_counter_ns() - begin
     add_to_info(profile, profiling_cost={**cost, "draw_ns": draw_ns})
