@@ -50,7 +50,8 @@ def conversions(make, dtype, find):
     with epprof_nb.profile() as prof:
         for _ in range(3):
             session.run(None, {"x": np.ones((8, 64), dtype)})
-    (finding,) = find(ProfileIndex(prof))
+    index = ProfileIndex(prof)
+    (finding,) = find(index)
     names = prof.ops.iloc[finding.rows()]["name"].astype(str)
     assert set(names.value_counts()) == {3}
     return names.unique().tolist()
