@@ -310,13 +310,28 @@ def body(key: int, /) -> AbstractContextManager[None]:
 def frame_body(key: int, /) -> AbstractContextManager[None]:
     """Context manager for the body of a generator or coroutine, suspended with its frame."""
 
+def yield_body(key: int, /) -> AbstractContextManager[None]:
+    """Context manager for the body of a generator that calls `suspend` and `resume`.
+
+    Its exit resumes the frame, because an exception may have come out of a ``yield``.
+    """
+
+def suspend(value: _T, /) -> _T:
+    """Take the entries of the calling frame off the stack; return `value`, which is yielded."""
+
+def resume(value: _T, /) -> _T:
+    """Put the entries of the calling frame on the stack; return `value`, which was sent."""
+
 class Markers:
-    """The four functions above as methods, which can be pickled through their object."""
+    """The functions above as methods, which can be pickled through their object."""
 
     def line(self, key: int, /) -> None: ...
     def back(self, key: int, /) -> None: ...
     def body(self, key: int, /) -> AbstractContextManager[None]: ...
     def frame_body(self, key: int, /) -> AbstractContextManager[None]: ...
+    def yield_body(self, key: int, /) -> AbstractContextManager[None]: ...
+    def suspend(self, value: _T, /) -> _T: ...
+    def resume(self, value: _T, /) -> _T: ...
 
 # -- suspension of generators and coroutines
 def on_yield(code: CodeType, offset: int, value: object, /) -> None:

@@ -33,11 +33,16 @@ static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
 
 // -- function bodies --------------------------------------------------------------------------
 
-// Opens the scope of statement `key`. `suspendable`: it is suspended with the calling frame.
-static int enter_scope(uint32_t key, int suspendable) {
+// How the scope of a function is suspended with the calling frame: never, as the interpreter reports,
+// or by markers around each `yield`.
+typedef enum { kNever, kReported, kMarked } Suspension;
+
+// Opens the scope of statement `key`.
+static int enter_scope(uint32_t key, Suspension suspension) {
   uint64_t frame = 0;
   int64_t begin = epprof_cost_begin(EPPROF_COST_FUNCTIONS);
-  if (suspendable && suspendable_frame(&frame) < 0) return -1;
+  if (suspension == kReported && suspendable_frame(&frame) < 0) return -1;
+  if (suspension == kMarked && generator_frame(&frame) < 0) return -1;
   see_greenlet();
   epprof_enter_scope(key, frame);
   epprof_cost_end(EPPROF_COST_FUNCTIONS, begin);
@@ -45,10 +50,11 @@ static int enter_scope(uint32_t key, int suspendable) {
 }
 
 // Runs no Python code, so nothing can keep the scope open.
-static int leave_scope(uint32_t key, int suspendable) {
+static int leave_scope(uint32_t key, Suspension suspension) {
   uint64_t frame = 0;
   int64_t begin = epprof_cost_begin(EPPROF_COST_FUNCTIONS);
-  if (suspendable && generator_frame(&frame) < 0) return -1;
+  if (suspension != kNever && generator_frame(&frame) < 0) return -1;
+  if (suspension == kMarked) epprof_resume(frame);  // an exception may have come out of a `yield`
   see_greenlet();
   epprof_leave_scope(key, frame);
   epprof_cost_end(EPPROF_COST_FUNCTIONS, begin);
@@ -59,19 +65,19 @@ static int leave_scope(uint32_t key, int suspendable) {
 typedef struct {
   PyObject_HEAD
   uint32_t key;
-  int suspendable;
+  Suspension suspension;
 } Body;
 
 static PyObject* body_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   Body* body = (Body*)object;
-  if (epprof_recording_ops() && enter_scope(body->key, body->suspendable) < 0) return NULL;
+  if (epprof_recording_ops() && enter_scope(body->key, body->suspension) < 0) return NULL;
   Py_RETURN_NONE;
 }
 
 static PyObject* body_exit(PyObject* object, PyObject* const* Py_UNUSED(args),
                            Py_ssize_t Py_UNUSED(count)) {
   Body* body = (Body*)object;
-  if (epprof_recording_ops() && leave_scope(body->key, body->suspendable) < 0) return NULL;
+  if (epprof_recording_ops() && leave_scope(body->key, body->suspension) < 0) return NULL;
   Py_RETURN_FALSE;
 }
 
@@ -97,14 +103,14 @@ static int set_function(PyObject* type, PyMethodDef* method, PyObject* body) {
 
 // Each body has its own type, whose attributes are functions bound to the body. So a `with` creates
 // no bound methods, which would make it three times as slow as the calls.
-static PyObject* make_body(uint32_t key, int suspendable) {
+static PyObject* make_body(uint32_t key, Suspension suspension) {
   PyObject* type = PyType_FromSpec(&body_spec);
   if (!type) return NULL;
   allocfunc allocate = (allocfunc)PyType_GetSlot((PyTypeObject*)type, Py_tp_alloc);
   Body* body = (Body*)allocate((PyTypeObject*)type, 0);
   if (body) {
     body->key = key;
-    body->suspendable = suspendable;
+    body->suspension = suspension;
     if (set_function(type, &enter_method, (PyObject*)body) < 0 ||
         set_function(type, &exit_method, (PyObject*)body) < 0) {
       Py_CLEAR(body);
@@ -119,7 +125,7 @@ typedef struct {
   PyObject** objects;
   uint32_t size;
 } Cache;
-static Cache caches[2];
+static Cache caches[3];
 
 static int grow(Cache* cache, uint32_t key) {
   uint32_t size = cache->size ? cache->size : 1024;
@@ -134,17 +140,17 @@ static int grow(Cache* cache, uint32_t key) {
   return 0;
 }
 
-static PyObject* body_of(PyObject* value, int suspendable) {
+static PyObject* body_of(PyObject* value, Suspension suspension) {
   uint32_t key;
   if (to_u32(value, &key) < 0) return NULL;
-  Cache* cache = &caches[suspendable];
+  Cache* cache = &caches[suspension];
   if (key >= cache->size || !cache->objects[key]) {
     if (!epprof_has_statement(key)) {
       PyErr_Format(PyExc_ValueError, "no statement has the key %u; register it first", key);
       return NULL;
     }
     if (key >= cache->size && grow(cache, key) < 0) return NULL;
-    PyObject* made = make_body(key, suspendable);
+    PyObject* made = make_body(key, suspension);
     if (!made) return NULL;
     cache->objects[key] = made;
   }
@@ -152,14 +158,45 @@ static PyObject* body_of(PyObject* value, int suspendable) {
   return cache->objects[key];
 }
 
-static PyObject* body(PyObject* Py_UNUSED(m), PyObject* value) { return body_of(value, 0); }
-static PyObject* frame_body(PyObject* Py_UNUSED(m), PyObject* value) { return body_of(value, 1); }
+static PyObject* body(PyObject* Py_UNUSED(m), PyObject* value) { return body_of(value, kNever); }
+static PyObject* frame_body(PyObject* Py_UNUSED(m), PyObject* value) {
+  return body_of(value, kReported);
+}
+static PyObject* yield_body(PyObject* Py_UNUSED(m), PyObject* value) {
+  return body_of(value, kMarked);
+}
+
+// -- yields -------------------------------------------------------------------------------------
+
+// Returns `value`, which is yielded or was sent.
+static PyObject* change_frame(PyObject* value, void (*change)(uint64_t frame)) {
+  if (epprof_recording_ops()) {
+    int64_t begin = epprof_cost_begin(EPPROF_COST_INNER_STATEMENTS);
+    uint64_t frame = 0;
+    if (generator_frame(&frame) < 0) return NULL;
+    if (frame) change(frame);
+    epprof_cost_end(EPPROF_COST_INNER_STATEMENTS, begin);
+  }
+  Py_INCREF(value);
+  return value;
+}
+
+static PyObject* suspend(PyObject* Py_UNUSED(m), PyObject* value) {
+  return change_frame(value, epprof_suspend);
+}
+
+static PyObject* resume(PyObject* Py_UNUSED(m), PyObject* value) {
+  return change_frame(value, epprof_resume);
+}
 
 PyMethodDef marker_functions[] = {
     {"line", line, METH_O, NULL},
     {"back", back, METH_O, NULL},
     {"body", body, METH_O, NULL},
     {"frame_body", frame_body, METH_O, NULL},
+    {"yield_body", yield_body, METH_O, NULL},
+    {"suspend", suspend, METH_O, NULL},
+    {"resume", resume, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -23,7 +23,7 @@ from epprof_nb.recording.statements.instrumentable_functions import (
     has_own_yield,
     is_plain_function,
 )
-from epprof_nb.recording.statements.markers import BACK, BODY, FRAME_BODY, LINE
+from epprof_nb.recording.statements.markers import BACK, BODY, FRAME_BODY, LINE, YIELD_BODY
 from epprof_nb.recording.statements.statement_registry import (
     IN_FUNCTION,
     NO_PARENT,
@@ -32,6 +32,7 @@ from epprof_nb.recording.statements.statement_registry import (
     register,
     statement_text,
 )
+from epprof_nb.recording.statements.yields import can_mark_yields, mark_yields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,12 +183,15 @@ class _Instrumenter:
         docstring, body = node.body[:documented], node.body[documented:]
         if all(isinstance(s, ast.Pass) or _is_ellipsis(s) for s in body):
             return
-        frame = isinstance(node, ast.AsyncFunctionDef) or has_own_yield(node)
-        scope = ast.withitem(self.marker(FRAME_BODY if frame else BODY, index, node))
-        node.body = [
-            *docstring,
-            at_position(ast.With([scope], self.block(body, parent=IN_FUNCTION)), node),
-        ]
+        marked = self.block(body, parent=IN_FUNCTION)
+        scope = BODY
+        if isinstance(node, ast.AsyncFunctionDef) or has_own_yield(body):
+            scope = FRAME_BODY
+            if can_mark_yields(node):
+                scope = YIELD_BODY
+                mark_yields(marked)
+        item = ast.withitem(self.marker(scope, index, node))
+        node.body = [*docstring, at_position(ast.With([item], marked), node)]
 
     def definitions(self, node: ast.AST) -> None:
         """Mark the methods of a class.

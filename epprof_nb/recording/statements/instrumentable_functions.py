@@ -12,7 +12,7 @@ import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -27,7 +27,7 @@ _COMPILERS = {
     "cfunc", "compile", "fuse", "guvectorize", "jit", "kernel", "njit", "optimize", "overload",
     "script", "stencil", "trace", "vectorize",
 }  # fmt: skip
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def is_plain_function(node: Function) -> bool:
@@ -51,20 +51,23 @@ def compiled_names(body: Iterable[ast.stmt]) -> frozenset[str]:
     )
 
 
-def has_own_yield(node: Function) -> bool:
-    """Whether the function is a generator, that is, has a ``yield`` outside nested functions."""
-    todo: list[ast.AST] = list(node.body)
+def has_own_yield(body: Sequence[ast.stmt]) -> bool:
+    """Whether statements of a function make it a generator."""
+    return any(isinstance(part, ast.Yield | ast.YieldFrom) for part in own_parts(body))
+
+
+def own_parts(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield the nodes of statements that run in their scope, outer ones before inner ones."""
+    todo: list[ast.AST] = list(body)
     while todo:
         part = todo.pop()
-        if isinstance(part, ast.Yield | ast.YieldFrom):
-            return True
-        if isinstance(part, _SCOPES):
+        yield part
+        if isinstance(part, SCOPES):
             # Decorators, defaults and bases are evaluated in this scope, but the body is not.
             inner = part.body if isinstance(part.body, list) else [part.body]
             todo += [child for child in ast.iter_child_nodes(part) if child not in inner]
         else:
             todo += ast.iter_child_nodes(part)
-    return False
 
 
 def _last_name(node: ast.expr) -> str:

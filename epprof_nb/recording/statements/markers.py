@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builtins
 from contextlib import nullcontext
+from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from epprof_nb import _native
 from epprof_nb.recording.statements import torch_dynamo
@@ -18,6 +19,9 @@ LINE = "__epprof_line__"
 BACK = "__epprof_back__"
 BODY = "__epprof_body__"
 FRAME_BODY = "__epprof_frame_body__"
+YIELD_BODY = "__epprof_yield_body__"
+SUSPEND = "__epprof_suspend__"
+RESUME = "__epprof_resume__"
 
 
 class _Markers(_native.Markers):
@@ -31,16 +35,23 @@ class _Markers(_native.Markers):
     __slots__ = ()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        nothing = SimpleNamespace(line=bool, back=bool, body=nullcontext, frame_body=nullcontext)
+        same = partial(cast, None)  # returns its argument
+        nothing = SimpleNamespace(
+            line=bool, back=bool, body=nullcontext, frame_body=nullcontext, yield_body=nullcontext,
+            suspend=same, resume=same,
+        )  # fmt: skip
         return nothing.__reduce__()
 
 
 _markers = _Markers()
-MARKERS: dict[str, Callable[[int], object]] = {
+MARKERS: dict[str, Callable[[Any], object]] = {
     LINE: _markers.line,
     BACK: _markers.back,
     BODY: _markers.body,
     FRAME_BODY: _markers.frame_body,
+    YIELD_BODY: _markers.yield_body,
+    SUSPEND: _markers.suspend,
+    RESUME: _markers.resume,
 }
 
 
@@ -54,5 +65,7 @@ def install_markers(namespace: dict[str, object]) -> None:
         namespace[name] = marker
         setattr(builtins, name, marker)
     torch_dynamo.register_markers(
-        calls=(MARKERS[LINE], MARKERS[BACK]), bodies=(MARKERS[BODY], MARKERS[FRAME_BODY])
+        calls=(MARKERS[LINE], MARKERS[BACK]),
+        bodies=(MARKERS[BODY], MARKERS[FRAME_BODY], MARKERS[YIELD_BODY]),
+        same=(MARKERS[SUSPEND], MARKERS[RESUME]),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from epprof_nb.util.after_import import after_import
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
@@ -19,14 +19,16 @@ from epprof_nb.util.fork_safe_lock import fork_safe_lock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    Marker = Callable[[int], object]
+    Marker = Callable[[Any], object]
 
 _DYNAMO = "torch._dynamo"
 _lock = fork_safe_lock()
 _registered = False
 
 
-def register_markers(calls: Iterable[Marker], bodies: Iterable[Marker]) -> None:
+def register_markers(
+    calls: Iterable[Marker], bodies: Iterable[Marker], same: Iterable[Marker]
+) -> None:
     """Make TorchDynamo skip the markers, now or when it is imported; once per process.
 
     Parameters
@@ -35,13 +37,19 @@ def register_markers(calls: Iterable[Marker], bodies: Iterable[Marker]) -> None:
         Markers that are called.
     bodies
         Markers that return a context manager.
+    same
+        Markers that return their argument.
     """
     global _registered  # noqa: PLW0603 - process-wide state
     with _lock:
         if _registered:
             return
         _registered = True
-    replacements = {**dict.fromkeys(calls, _nothing), **dict.fromkeys(bodies, _no_body)}
+    replacements: dict[Marker, Marker] = {
+        **dict.fromkeys(calls, _nothing),
+        **dict.fromkeys(bodies, _no_body),
+        **dict.fromkeys(same, _same),
+    }
     after_import(_DYNAMO, partial(_substitute, replacements))
 
 
@@ -55,6 +63,11 @@ def _substitute(replacements: Mapping[Marker, Marker]) -> None:
 
 def _nothing(key: int) -> None:
     """Replace a marker inside a compiled graph."""
+
+
+def _same(value: Any) -> Any:  # noqa: ANN401 - as the marker
+    """Replace a marker around a ``yield``."""
+    return value
 
 
 def _no_body(key: int) -> contextlib.nullcontext[None]:  # noqa: ARG001 - as the marker

@@ -20,7 +20,7 @@ def substitute_in_graph(function, *, skip_signature_check):
     assert skip_signature_check
     def decorate(replacement):
         result = replacement(3)
-        if result is not None:
+        if hasattr(result, "__enter__"):
             with result:
                 pass
         substituted.append(function)
