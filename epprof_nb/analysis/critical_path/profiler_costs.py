@@ -15,7 +15,12 @@ from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.processes import has_several
-from epprof_nb.analysis.base.processor_use import load_of, waits
+from epprof_nb.analysis.base.processor_use import (
+    NOTABLE_SHARE,
+    load_of,
+    share_kept_from_cores,
+    waits,
+)
 from epprof_nb.analysis.critical_path.interleaved_ops import suspended_ops
 from epprof_nb.analysis.onnx.profiler_slowdown import call_durations
 from epprof_nb.analysis.onnx.unprofiled_times import runs
@@ -191,6 +196,8 @@ def _of_runs(index: ProfileIndex) -> tuple[Costs, Costs, Costs] | str:
     call, unprofiled = call_durations(ops, found.row)
     if used_gpu(index):
         return "what ONNX Runtime's runs on a GPU took longer is not known"
+    if share_kept_from_cores(index.profile.info) >= NOTABLE_SHARE:
+        return "other processes took cores from ONNX Runtime's runs, which took longer, too"
     if not len(call) or MISSING in call or MISSING in unprofiled:
         return _NO_UNPROFILED_RUNS
     of_run = np.maximum(call - unprofiled, 0).astype(np.float64)

@@ -198,7 +198,8 @@ class Headline:
                 f"profiler took {duration(self.overhead.total_ns)} before and after, without "
                 "drawing (not in the wall time)"
             )
-        if self.slowdown is not None and self.slowdown >= NOTABLE_SLOWDOWN:
+        is_slower = self.slowdown is not None and self.slowdown >= NOTABLE_SLOWDOWN
+        if is_slower and not self.kept_from_cores:  # others may have slowed the runs down
             parts.append(f"ONNX Runtime {self.slowdown:.2g}x slower while profiled")
         return ", ".join(parts)
 

@@ -193,3 +193,5 @@ def test_runs_of_onnx_runtime_took_longer_than_unprofiled_ones():
     assert found.of_threads == {"statements": 1_000, "runs": 3_000 + 3 * 500}
     assert estimated(runs((5_000, None)), statements=1_000) is None
     assert estimated(runs(*times), [kernel(9, 10)], info=GPU, statements=1_000) is None
+    busy = {"load": {"own_cores": 0.6, "waiting": 0.4, "other_cores": 1.4}}
+    assert estimated(runs(*times), info=busy, statements=1_000) is None
