@@ -352,7 +352,7 @@ def on_return(code: CodeType, offset: int, value: object, /) -> None:
 def on_profile_event(frame: FrameType, event: str, arg: object, /) -> None:
     """Follow the frames watched by this thread, as a function for `sys.setprofile`.
 
-    It unsets itself once no frame is watched.
+    It unsets itself once no frame is watched, but no function of other code that calls it.
     """
 
 def set_profile_function(shown: object, /) -> bool:

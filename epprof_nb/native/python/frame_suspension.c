@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 
+#define FAST(function) (PyCFunction)(void (*)(void))function
+
 // -- Python 3.12 and up: callbacks of sys.monitoring, called with the code object first --------
 
 // The frame of the event, which is the calling frame, because a C function has none. 0: the calling
@@ -84,6 +86,19 @@ static int yields(PyFrameObject* frame) {
   return result;
 }
 
+static PyObject* on_profile_event(PyObject* m, PyObject* const* args, Py_ssize_t count);
+
+// True if this thread's profile function is ours, and not one of other code that calls ours.
+static int is_profile_function(void) {
+  PyObject* getprofile = PySys_GetObject("getprofile");
+  PyObject* current = getprofile ? PyObject_CallNoArgs(getprofile) : NULL;
+  int result = current && PyCFunction_Check(current) &&
+               PyCFunction_GetFunction(current) == FAST(on_profile_event);
+  Py_XDECREF(current);
+  PyErr_Clear();
+  return result;
+}
+
 static int follow_frame(PyObject* Py_UNUSED(object), PyFrameObject* frame, int event,
                         PyObject* value) {
   if (event != kCall && event != kReturn) return 0;
@@ -99,7 +114,7 @@ static int follow_frame(PyObject* Py_UNUSED(object), PyFrameObject* frame, int e
       epprof_frame_finished(id);
     }
   }
-  if (!epprof_watched_frames()) python.set(NULL, NULL);
+  if (!epprof_watched_frames() && is_profile_function()) python.set(NULL, NULL);
   epprof_cost_end(EPPROF_COST_SUSPENSIONS, begin);
   return 0;
 }
@@ -122,14 +137,12 @@ static PyObject* set_profile_function(PyObject* Py_UNUSED(m), PyObject* object) 
   return PyErr_Occurred() ? NULL : PyBool_FromLong(found);
 }
 
-#define FAST(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
-
 PyMethodDef frame_functions[] = {
-    {"on_yield", FAST(on_yield), NULL},
-    {"on_resume", FAST(on_resume), NULL},
-    {"on_throw", FAST(on_resume), NULL},
-    {"on_return", FAST(on_return), NULL},
-    {"on_profile_event", FAST(on_profile_event), NULL},
+    {"on_yield", FAST(on_yield), METH_FASTCALL, NULL},
+    {"on_resume", FAST(on_resume), METH_FASTCALL, NULL},
+    {"on_throw", FAST(on_resume), METH_FASTCALL, NULL},
+    {"on_return", FAST(on_return), METH_FASTCALL, NULL},
+    {"on_profile_event", FAST(on_profile_event), METH_FASTCALL, NULL},
     {"set_profile_function", set_profile_function, METH_O, NULL},
     {"watch_frame", watch_frame, METH_O, NULL},
     {"unwatch_frames", unwatch_frames, METH_NOARGS, NULL},

@@ -322,6 +322,30 @@ class TestProfileFunction:
         assert row.suspended_ns > 0
         assert row.flags == 0
 
+    def test_a_function_that_calls_it_stays_set(self):
+        with recording():
+            it = numbers(2)
+            next(it)
+            before = sys.getprofile()
+            events = []
+
+            def other(frame, event, arg):
+                events.append(event)
+                before(frame, event, arg)
+
+            sys.setprofile(other)
+            try:
+                assert list(it) == [1]
+                assert sys.getprofile() is other
+                events.clear()
+                wait(0)
+                assert events
+            finally:
+                sys.setprofile(None)
+            (row,) = drained()
+        assert row.suspended_ns > 0
+        assert row.flags == 0
+
     def test_another_profiler_is_left_alone(self):
         def other(frame, event, arg):
             pass
