@@ -375,11 +375,12 @@ def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
     Columns: op_id u64, parent_op_id u64 (0: none), start_ns i64, end_ns i64, duration_ns i64,
     suspended_ns i64 (for operators of PyTorch, which have none, the sequence number), name_id u32,
     payload_id u32 (statement key, args id, event details id or id of an operator's sizes),
-    count u32, category u16, flags u16 (1: open, 2: coalesced), thread_id u64. ``lost`` is the
-    number of ops dropped since the last drain for lack of memory, and ``unmarked`` the number of
-    statements in recursive calls that were not recorded. Name ids of 2**31 and up are indices into
-    the list ``op_names``; args ids minus 1 are indices into the list ``op_args`` of JSON texts.
-    Both lists belong to the session, which appends to them.
+    count u32, category u16, flags u16 (1: open, 2: coalesced, 4: open and suspended), thread_id
+    u64 (of a suspended op, the thread on which it was suspended). ``lost`` is the number of ops
+    dropped since the last drain for lack of memory, and ``unmarked`` the number of statements in
+    recursive calls that were not recorded. Name ids of 2**31 and up are indices into the list
+    ``op_names``; args ids minus 1 are indices into the list ``op_args`` of JSON texts. Both lists
+    belong to the session, which appends to them.
     """
 
 def start_cell_log() -> None:

@@ -52,9 +52,13 @@ struct Ops {
     thread.push_back(tid);
   }
 
-  void add_open(const Entry& e) {
+  void add_open(Entry e, bool suspended) {
     if (!e.has_row()) return;
     auto flags = uint16_t(kOpOpen | (e.statement_row ? kOpCoalesced : 0));
+    if (suspended && !is_operator(e.category)) {
+      e.resume(now);
+      flags |= kOpSuspended;
+    }
     add({e.op_id, e.parent, e.start, now, e.duration_until(now), e.suspended, e.name,
          e.payload_id, 1, e.category, flags});
   }
@@ -129,20 +133,21 @@ extern "C" epprof_columns* epprof_drain_ops(int64_t end_ns, int open_too, uint64
         for (CoalescedStatement& row : t->coalesced.rows) ops.add_coalesced(row);
         ops.add_short_pauses(t->short_pauses);
         if (!ops.open_too) return;
-        for (uint32_t i = 0; i < t->depth; i++) ops.add_open(t->stack[i]);
+        for (uint32_t i = 0; i < t->depth; i++) ops.add_open(t->stack[i], false);
         for_each_waiting(
-            t, ops.now,
-            [](const Entry& e, void* data) { static_cast<Ops*>(data)->add_open(e); }, &ops);
+            t,
+            [](const Entry& e, bool suspended, void* data) {
+              static_cast<Ops*>(data)->add_open(e, suspended);
+            },
+            &ops);
       },
       &ops);
   if (open_too) {
-    ops.tid = 0;  // not on a thread now
     for_each_suspended(
-        [](const Entry& e, void* data) {
+        [](const Entry& e, uint64_t tid, void* data) {
           auto& ops = *static_cast<Ops*>(data);
-          Entry resumed = e;
-          resumed.resume(ops.now);
-          ops.add_open(resumed);
+          ops.tid = tid;
+          ops.add_open(e, true);
         },
         &ops);
   }

@@ -108,12 +108,10 @@ void switch_greenlet(uint64_t from, uint64_t to, bool ended) {
   run_greenlet(t, to, ended && t->greenlet == from);
 }
 
-void for_each_waiting(ThreadState* t, int64_t now, void (*each)(const Entry&, void*), void* data) {
+void for_each_waiting(ThreadState* t, void (*each)(const Entry&, bool suspended, void*),
+                      void* data) {
   for (const auto& [greenlet, saved] : t->waiting) {
-    for (Entry entry : saved.entries) {
-      resume(t, greenlet, entry, now);
-      each(entry, data);
-    }
+    for (const Entry& entry : saved.entries) each(entry, greenlet != t->cell_greenlet, data);
   }
 }
 

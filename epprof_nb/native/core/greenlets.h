@@ -22,7 +22,8 @@ void switch_greenlet(uint64_t from, uint64_t to, bool ended);
 
 // The caller of these functions holds the stack lock. Calls `each` with every op of waiting
 // greenlets, as if it resumed at `now`.
-void for_each_waiting(ThreadState* t, int64_t now, void (*each)(const Entry&, void*), void* data);
+void for_each_waiting(ThreadState* t, void (*each)(const Entry&, bool suspended, void*),
+                      void* data);
 // Ends a waiting op that `match` accepts. For ops that another greenlet ends.
 bool close_waiting_where(ThreadState* t, bool (*match)(const Entry&, const void*),
                          const void* data);

@@ -25,6 +25,7 @@ enum Category : uint16_t {
 enum OpFlags : uint16_t {
   kOpOpen = 1,  // still open at the drain; ends there
   kOpCoalesced = 2,
+  kOpSuspended = 4,  // open, but suspended at the drain
 };
 
 // An op that has ended.

@@ -12,6 +12,7 @@ namespace {
 
 struct SuspendedFrame {
   ThreadState* home;  // only compared: the thread may have ended
+  uint64_t tid;       // of the thread
   std::vector<Entry> entries;
 };
 
@@ -61,7 +62,7 @@ void suspend_frame(uint64_t frame) {
     refresh_top(t);
   }
   ForkLockGuard lock(mutex);
-  frames[frame] = {t, std::move(entries)};
+  frames[frame] = {t, t->tid, std::move(entries)};
 }
 
 void resume_frame(uint64_t frame) {
@@ -95,10 +96,10 @@ void clear_suspended() {
   frames.clear();
 }
 
-void for_each_suspended(void (*each)(const Entry&, void*), void* data) {
+void for_each_suspended(void (*each)(const Entry&, uint64_t tid, void*), void* data) {
   ForkLockGuard lock(mutex);
   for (const auto& [frame, suspended] : frames) {
-    for (const Entry& entry : suspended.entries) each(entry, data);
+    for (const Entry& entry : suspended.entries) each(entry, suspended.tid, data);
   }
 }
 

@@ -9,8 +9,8 @@ void suspend_frame(uint64_t frame);
 void resume_frame(uint64_t frame);
 void frame_finished(uint64_t frame);  // ends the ops of a frame that will not resume
 void clear_suspended();
-// Calls `each` with every suspended op.
-void for_each_suspended(void (*each)(const Entry&, void*), void* data);
+// Calls `each` with every suspended op and the id of the thread on which it was suspended.
+void for_each_suspended(void (*each)(const Entry&, uint64_t tid, void*), void* data);
 
 // Ends a suspended op that `match` accepts. For ops that code outside their frame ends.
 bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const void*),

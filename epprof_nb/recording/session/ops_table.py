@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Categories and flags, as in native/core/records.h.
 RANGE, CELL = 0, 2
-_OPEN, _COALESCED = 1, 2
+_OPEN, _COALESCED, _SUSPENDED = 1, 2, 4
 _TYPES = ("range", "line", "cell", "event", "run", "node", *FRAMEWORK_TYPES)
 _CATEGORIES = ("user", "cell", "cell", "session", "session", "node", *FRAMEWORK_CATEGORIES)
 _SOURCES = ("range", "cell", "cell", *(("onnxruntime",) * 3))
@@ -69,10 +69,7 @@ def ops_table(
         )
     }  # fmt: skip
     raw = _by_start(columns, rows)
-    is_open = np.flatnonzero(raw["flags"] & _OPEN)
-    longer = raw["end_ns"][is_open] - np.maximum(raw["start_ns"][is_open], stopped_ns)
-    for name in ("end_ns", "duration_ns"):
-        raw[name][is_open] -= longer.clip(min=0)
+    _end_open(raw, stopped_ns)
     table, category = _table(raw, batches[-1].ops)
     table = add_columns_of_kinds(table, category, raw["payload_id"])
     outputs = [output for batch in batches for output in batch.outputs]
@@ -80,6 +77,20 @@ def ops_table(
         table = recorder.with_details(table, category, raw["payload_id"], outputs)
     dropped = sum(batch.ops["lost"] for batch in batches)
     return with_token_arguments(table), dropped
+
+
+def _end_open(raw: dict[str, npt.NDArray[Any]], stopped_ns: int) -> None:
+    """End the open ops at `stopped_ns`; the time after it was open or suspended."""
+    rows = np.flatnonzero(raw["flags"] & _OPEN)
+    longer = raw["end_ns"][rows] - np.maximum(raw["start_ns"][rows], stopped_ns)
+    longer = longer.clip(min=0)
+    is_suspended = (raw["flags"][rows] & _SUSPENDED) != 0
+    suspended = np.where(is_suspended, np.minimum(longer, raw["suspended_ns"][rows]), 0)
+    raw["end_ns"][rows] -= longer
+    raw["duration_ns"][rows] -= longer - suspended
+    if is_suspended.any():
+        raw["suspended_ns"] = raw["suspended_ns"].copy()
+        raw["suspended_ns"][rows] -= suspended
 
 
 def _by_start(columns: dict[str, npt.NDArray[Any]], rows: IntArray) -> dict[str, npt.NDArray[Any]]:
@@ -133,9 +144,6 @@ def _table(
     n = len(raw["op_id"])
     category = raw["category"]
     parent = np.where(raw["parent_op_id"] == 0, MISSING, raw["parent_op_id"])
-    thread = raw["thread_id"]
-    if (thread == 0).any():
-        thread = np.where(thread == 0, MISSING, thread)
     columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
         "op_id": raw["op_id"],
         "parent_op_id": parent,
@@ -143,7 +151,7 @@ def _table(
         "op_type": CategoryColumn.from_ids(category, _TYPES),
         "category": CategoryColumn.from_ids(category, _CATEGORIES),
         "source": CategoryColumn.from_ids(category, _SOURCES),
-        "thread_id": thread,
+        "thread_id": raw["thread_id"],
         "start_ns": raw["start_ns"],
         "end_ns": raw["end_ns"],
         "duration_ns": raw["duration_ns"],

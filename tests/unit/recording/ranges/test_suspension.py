@@ -10,8 +10,10 @@ import threading
 import pytest
 
 from epprof_nb import _native
+from epprof_nb.core.options import Options
 from epprof_nb.recording.ranges import suspension
 from epprof_nb.recording.ranges.ranges import op
+from epprof_nb.recording.session import session
 from tests.helpers.recorded_ops import drained, recording, stack
 
 MS = 1_000_000
@@ -253,6 +255,31 @@ def test_a_generator_goes_on_in_another_thread():
     assert [name for name, _ in seen] == ["gen"]
     assert seen[0][1] != _native.thread_id()
     assert len(rows) == 1
+
+
+@pytest.mark.parametrize("ends_early", [True, False])
+def test_an_op_suspended_at_the_end_of_a_profile_keeps_its_times_and_thread(ends_early):
+    def gen():
+        with op("gen"):
+            wait(1)
+            yield
+
+    it = gen()
+    running = session.start(Options())
+    thread = threading.Thread(target=next, args=[it])
+    thread.start()
+    thread.join()
+    wait(1)
+    ended = _native.now_ns()
+    wait(5)
+    recorded = running.stop(ended_ns=ended if ends_early else None)
+    row = recorded.tables["ops"].to_frame().iloc[0]
+    assert row["status"] == "open"
+    assert row["thread_id"] == thread.native_id
+    assert row["duration_ns"] >= 1 * MS
+    assert row["suspended_ns"] >= 1 * MS
+    assert row["duration_ns"] + row["suspended_ns"] == row["end_ns"] - row["start_ns"]
+    assert (row["suspended_ns"] >= 6 * MS) is not ends_early
 
 
 def test_a_session_may_end_inside():
