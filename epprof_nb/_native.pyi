@@ -359,14 +359,17 @@ def set_profile_function(shown: object, /) -> bool:
     """Have the interpreter report to `on_profile_event` without `sys.setprofile`.
 
     That is faster. `sys.getprofile` returns `shown`. Only Python 3.11 has the interface; the result
-    is False if its functions cannot be found, and nothing changes.
+    is False if its functions cannot be found or an audit hook refuses, and nothing changes.
     """
 
 def watch_frame(frame: FrameType, /) -> None:
     """Have `on_profile_event` follow a frame on the calling thread until it ends."""
 
 def unwatch_frames() -> None:
-    """Stop following frames on all threads."""
+    """Stop following frames on all threads; unset the profile function of this one.
+
+    Other threads unset theirs at its next event.
+    """
 
 # -- logs
 def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:

@@ -67,11 +67,6 @@ static PyObject* watch_frame(PyObject* Py_UNUSED(m), PyObject* frame) {
   Py_RETURN_NONE;
 }
 
-static PyObject* unwatch_frames(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  epprof_unwatch_frames();
-  Py_RETURN_NONE;
-}
-
 // True if the frame returns because it yields: its last instruction is then YIELD_VALUE.
 static int yields(PyFrameObject* frame) {
   enum { kYieldValue = 86 };  // in 3.11, the only version with this profile function
@@ -99,6 +94,23 @@ static int is_profile_function(void) {
   return result;
 }
 
+// Unsets the profile function once. If an audit hook forbids it, each attempt would print an error.
+static void unset_profile_function(void) {
+  static _Thread_local int is_refused;
+  if (epprof_watched_frames()) {
+    is_refused = 0;
+  } else if (!is_refused && is_profile_function()) {
+    python.set(NULL, NULL);
+    is_refused = is_profile_function();
+  }
+}
+
+static PyObject* unwatch_frames(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  epprof_unwatch_frames();
+  unset_profile_function();
+  Py_RETURN_NONE;
+}
+
 static int follow_frame(PyObject* Py_UNUSED(object), PyFrameObject* frame, int event,
                         PyObject* value) {
   if (event != kCall && event != kReturn) return 0;
@@ -114,7 +126,7 @@ static int follow_frame(PyObject* Py_UNUSED(object), PyFrameObject* frame, int e
       epprof_frame_finished(id);
     }
   }
-  if (!epprof_watched_frames() && is_profile_function()) python.set(NULL, NULL);
+  unset_profile_function();
   epprof_cost_end(EPPROF_COST_SUSPENSIONS, begin);
   return 0;
 }
@@ -132,9 +144,9 @@ static PyObject* on_profile_event(PyObject* Py_UNUSED(m), PyObject* const* args,
 
 // Sets the profile function of this thread; `object` is what `sys.getprofile` returns.
 static PyObject* set_profile_function(PyObject* Py_UNUSED(m), PyObject* object) {
-  int found = find_functions();
-  if (found) python.set(follow_frame, object);
-  return PyErr_Occurred() ? NULL : PyBool_FromLong(found);
+  if (!find_functions()) Py_RETURN_FALSE;
+  python.set(follow_frame, object);
+  return PyBool_FromLong(is_profile_function());
 }
 
 PyMethodDef frame_functions[] = {

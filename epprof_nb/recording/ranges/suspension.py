@@ -110,6 +110,7 @@ else:
 
         def __init__(self) -> None:
             self.warned = False
+            self.refused = False
 
         def track(self, frame: FrameType) -> None:
             """Set this thread's profile function, if no other is set."""
@@ -119,20 +120,23 @@ else:
                 return
             if current is not None:
                 why = "another profile function is set (sys.setprofile); stop that profiler."
-            elif not _native.set_profile_function(_native.on_profile_event):
-                why = "this Python does not export PyEval_SetProfile; use Python 3.12 or later."
-            else:
+            elif self.refused or _native.set_profile_function(_native.on_profile_event):
                 return
+            else:
+                self.refused = True  # the interpreter prints an error for each attempt
+                why = (
+                    "no profile function can be set, because an audit hook forbids it "
+                    "(sys.addaudithook) or this Python does not export PyEval_SetProfile; remove "
+                    "the hook or use Python 3.12 or later."
+                )
             if not self.warned:
                 self.warned = True
                 _warn(why)
 
         def stop(self) -> None:
             """Stop tracking; other threads unset their profile function at its next event."""
-            self.warned = False
+            self.warned = self.refused = False
             _native.unwatch_frames()
-            if sys.getprofile() is _native.on_profile_event:
-                sys.setprofile(None)
 
 
 _monitor = _Monitor()

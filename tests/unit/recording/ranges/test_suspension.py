@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
 import sys
 import threading
 
@@ -372,6 +373,35 @@ class TestProfileFunction:
             (row,) = drained()
         assert row.suspended_ns > 0
         assert row.flags == 0
+
+    def test_an_audit_hook_that_forbids_it_is_told_once(self):
+        code = (
+            "import sys, warnings\n"
+            "import epprof_nb\n"
+            "refuse = False\n"
+            "def hook(event, args):\n"
+            "    if refuse and event == 'sys.setprofile': raise RuntimeError('no profilers')\n"
+            "sys.addaudithook(hook)\n"
+            "def numbers():\n"
+            "    for i in range(9):\n"
+            "        with epprof_nb.op('gen'):\n"
+            "            yield i\n"
+            "with epprof_nb.profile() as p:\n"
+            "    refuse = sys.argv[1] == 'set'\n"
+            "    it = numbers()\n"
+            "    next(it)\n"
+            "    refuse = True\n"
+            "    list(it)\n"
+            "    list(map(str, range(9)))\n"
+            "print(len(p.ops), sys.getprofile() is not None)\n"
+        )
+        for refused, said, stays in (("set", 1, False), ("unset", 0, True)):
+            done = subprocess.run(
+                [sys.executable, "-c", code, refused], capture_output=True, text=True, check=True
+            )
+            assert done.stdout.split() == ["9", str(stays)]
+            assert done.stderr.count("RuntimeWarning: epprof_nb cannot see") == said
+            assert done.stderr.count("Exception ignored in PyEval_SetProfile") == 1
 
     def test_another_profiler_is_left_alone(self):
         def other(frame, event, arg):
