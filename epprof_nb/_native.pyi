@@ -362,6 +362,12 @@ def set_profile_function(shown: object, /) -> bool:
     is False if its functions cannot be found or an audit hook refuses, and nothing changes.
     """
 
+def profile_events() -> int:
+    """Return how many calls and returns `on_profile_event` has received on the calling thread."""
+
+def watched_frames() -> int:
+    """Return how many frames `on_profile_event` follows on the calling thread."""
+
 def watch_frame(frame: FrameType, /) -> None:
     """Have `on_profile_event` follow a frame on the calling thread until it ends."""
 

@@ -62,6 +62,17 @@ static int find_functions(void) {
   return python.set != NULL;
 }
 
+// Number of calls and returns that the profile function has received on this thread.
+static _Thread_local uint64_t events;
+
+static PyObject* profile_events(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromUnsignedLongLong(events);
+}
+
+static PyObject* watched_frames(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromSize_t(epprof_watched_frames());
+}
+
 static PyObject* watch_frame(PyObject* Py_UNUSED(m), PyObject* frame) {
   epprof_watch_frame((uint64_t)(uintptr_t)frame);
   Py_RETURN_NONE;
@@ -114,6 +125,7 @@ static PyObject* unwatch_frames(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) 
 static int follow_frame(PyObject* Py_UNUSED(object), PyFrameObject* frame, int event,
                         PyObject* value) {
   if (event != kCall && event != kReturn) return 0;
+  events++;
   int64_t begin = epprof_cost_begin(EPPROF_COST_SUSPENSIONS);
   uint64_t id = (uint64_t)(uintptr_t)frame;
   if (epprof_is_watched(id)) {
@@ -156,6 +168,8 @@ PyMethodDef frame_functions[] = {
     {"on_return", FAST(on_return), METH_FASTCALL, NULL},
     {"on_profile_event", FAST(on_profile_event), METH_FASTCALL, NULL},
     {"set_profile_function", set_profile_function, METH_O, NULL},
+    {"profile_events", profile_events, METH_NOARGS, NULL},
+    {"watched_frames", watched_frames, METH_NOARGS, NULL},
     {"watch_frame", watch_frame, METH_O, NULL},
     {"unwatch_frames", unwatch_frames, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

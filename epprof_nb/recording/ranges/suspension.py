@@ -62,6 +62,10 @@ if sys.version_info >= (3, 12):
                 _monitoring.set_local_events(self.tool, code, _LOCAL_EVENTS)
                 self.tracked[id(code)] = code
 
+        def notes(self) -> list[str]:
+            """Return no note: other tools cannot disable these events."""
+            return []
+
         def stop(self) -> None:
             """Disable all events and release the tool id."""
             with self.lock:
@@ -111,11 +115,13 @@ else:
         def __init__(self) -> None:
             self.warned = False
             self.refused = False
+            self.missed = False
 
         def track(self, frame: FrameType) -> None:
             """Set this thread's profile function, if no other is set."""
-            _native.watch_frame(frame)
             current = sys.getprofile()
+            self.missed = self.missed or self._misses_events(current)
+            _native.watch_frame(frame)
             if current is _native.on_profile_event:
                 return
             if current is not None:
@@ -133,10 +139,32 @@ else:
                 self.warned = True
                 _warn(why)
 
+        def notes(self) -> list[str]:
+            """Return a note for the user if frames were watched without the profile function."""
+            if not self.missed and not self._misses_events(sys.getprofile()):
+                return []
+            note = (
+                "Some suspensions of generators and coroutines were not seen, because another "
+                "profile function was set, or epprof_nb's was unset (sys.setprofile, cProfile). "
+                "Ops in them may have stayed open across a yield or await, so work of other code "
+                "may be attributed to them. Profile without that code, or use Python 3.12 or later."
+            )
+            return [note]
+
         def stop(self) -> None:
             """Stop tracking; other threads unset their profile function at its next event."""
-            self.warned = self.refused = False
+            self.warned = self.refused = self.missed = False
             _native.unwatch_frames()
+
+        def _misses_events(self, current: object) -> bool:
+            """Return whether frames are watched but the profile function receives no events."""
+            if current is _native.on_profile_event or self.refused:
+                return False
+            if not _native.watched_frames():
+                return False
+            before = _native.profile_events()
+            (lambda: None)()  # the function that is set may call ours
+            return _native.profile_events() == before
 
 
 _monitor = _Monitor()
@@ -145,6 +173,11 @@ _monitor = _Monitor()
 def track_frame(frame: FrameType) -> None:
     """Follow the suspensions of a frame of a generator or coroutine; called by the native core."""
     _monitor.track(frame)
+
+
+def notes() -> list[str]:
+    """Return a note for the user if suspensions were missed."""
+    return _monitor.notes()
 
 
 def stop_tracking() -> None:

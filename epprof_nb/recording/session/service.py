@@ -221,6 +221,7 @@ class RecordingService:
                 *subscription.notes,
                 *(n for r in self._running for n in r.notes()),
                 *greenlets.notes(),
+                *suspension.notes(),
             ],
             graph_nodes=self._graph_nodes,
             stacks=list(self._stacks),

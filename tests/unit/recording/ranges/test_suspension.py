@@ -374,6 +374,27 @@ class TestProfileFunction:
         assert row.suspended_ns > 0
         assert row.flags == 0
 
+    @pytest.mark.parametrize("case", ["kept", "calls ours", "unset", "set again"])
+    def test_missed_suspensions_are_noted(self, case):
+        running = session.start(Options())
+        it = numbers(2)
+        next(it)
+        before = sys.getprofile()
+        try:
+            if case == "calls ours":
+                sys.setprofile(lambda *event: before(*event))
+            elif case != "kept":
+                sys.setprofile(None)
+            next(it)
+            if case == "set again":
+                assert list(numbers(2)) == [0, 1]
+                assert sys.getprofile() is before
+            notes = running.stop().info["notes"]
+        finally:
+            sys.setprofile(None)
+        missed = any("Some suspensions" in note for note in notes)
+        assert missed is (case in ("unset", "set again"))
+
     def test_an_audit_hook_that_forbids_it_is_told_once(self):
         code = (
             "import sys, warnings\n"
