@@ -162,8 +162,12 @@ else:
                 return False
             if not _native.watched_frames():
                 return False
+
+            def call() -> None:
+                """Raise the events of a call and its return."""
+
             before = _native.profile_events()
-            (lambda: None)()  # the function that is set may call ours
+            call()  # the function that is set may call ours
             return _native.profile_events() == before
 
 

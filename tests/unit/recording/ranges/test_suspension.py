@@ -380,9 +380,13 @@ class TestProfileFunction:
         it = numbers(2)
         next(it)
         before = sys.getprofile()
+
+        def other(frame, event, arg):
+            before(frame, event, arg)
+
         try:
             if case == "calls ours":
-                sys.setprofile(lambda *event: before(*event))
+                sys.setprofile(other)
             elif case != "kept":
                 sys.setprofile(None)
             next(it)
