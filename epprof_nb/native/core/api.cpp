@@ -108,6 +108,7 @@ uint32_t epprof_add_statements(const int32_t* parents, const uint32_t* names, si
 
 int epprof_has_statement(uint32_t key) { return statement(key) != nullptr; }
 int epprof_is_in_function(uint32_t key) { return is_in_function(key); }
+int epprof_is_in_generator(uint32_t key) { return is_in_generator(key); }
 void epprof_begin_statement(uint32_t key) { begin_statement(key); }
 void epprof_return_to_statement(uint32_t key) { return_to_statement(key); }
 void epprof_enter_scope(uint32_t key, uint64_t frame) { enter_scope(key, frame); }
@@ -115,6 +116,8 @@ void epprof_leave_scope(uint32_t key, uint64_t frame) { leave_scope(key, frame);
 void epprof_suspend(uint64_t frame) { suspend_frame(frame); }
 void epprof_resume(uint64_t frame) { resume_frame(frame); }
 void epprof_frame_finished(uint64_t frame) { frame_finished(frame); }
+int epprof_is_suspended(uint64_t frame) { return is_suspended(frame); }
+size_t epprof_suspended_frames(void) { return suspended_frames(); }
 
 void epprof_watch_frame(uint64_t frame) { watch_frame(frame); }
 int epprof_is_watched(uint64_t frame) { return is_watched(frame); }

@@ -42,6 +42,7 @@ uint32_t epprof_depth(void);
 uint32_t epprof_add_statements(const int32_t* parents, const uint32_t* names, size_t count);
 int epprof_has_statement(uint32_t key);
 int epprof_is_in_function(uint32_t key);
+int epprof_is_in_generator(uint32_t key);
 void epprof_begin_statement(uint32_t key);
 void epprof_return_to_statement(uint32_t key);
 void epprof_enter_scope(uint32_t key, uint64_t frame);
@@ -49,6 +50,8 @@ void epprof_leave_scope(uint32_t key, uint64_t frame);
 void epprof_suspend(uint64_t frame);
 void epprof_resume(uint64_t frame);
 void epprof_frame_finished(uint64_t frame);
+int epprof_is_suspended(uint64_t frame);
+size_t epprof_suspended_frames(void);  // number of suspended frames with ops
 void epprof_watch_frame(uint64_t frame);
 int epprof_is_watched(uint64_t frame);
 void epprof_unwatch_frame(uint64_t frame);

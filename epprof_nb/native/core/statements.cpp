@@ -15,6 +15,12 @@ std::atomic<Statement*> blocks[kBlocks];
 std::atomic<uint32_t> used{0};
 ForkSafeMutex mutex;
 
+int32_t outermost_parent(uint32_t key) {
+  const Statement* s = statement(key);
+  while (s && s->parent >= 0) s = statement(uint32_t(s->parent));
+  return s ? s->parent : -1;
+}
+
 }  // namespace
 
 uint32_t add_statements(const int32_t* parents, const uint32_t* names, size_t count) {
@@ -40,14 +46,7 @@ const Statement* statement(uint32_t key) {
   return &blocks[key / kBlock].load(std::memory_order_relaxed)[key % kBlock];
 }
 
-bool is_in_function(uint32_t key) {
-  for (int64_t k = key; k >= 0;) {
-    const Statement* s = statement(uint32_t(k));
-    if (!s) return false;
-    if (s->parent == kInFunction) return true;
-    k = s->parent;
-  }
-  return false;
-}
+bool is_in_function(uint32_t key) { return outermost_parent(key) <= kInFunction; }
+bool is_in_generator(uint32_t key) { return outermost_parent(key) == kInGenerator; }
 
 }  // namespace epprof

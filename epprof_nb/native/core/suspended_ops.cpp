@@ -1,5 +1,6 @@
 #include "core/suspended_ops.h"
 
+#include <atomic>
 #include <unordered_map>
 
 #include "core/clock.h"
@@ -18,14 +19,20 @@ struct SuspendedFrame {
 
 ForkSafeMutex mutex;
 auto& frames = *new std::unordered_map<uint64_t, SuspendedFrame>;
-ResetInChild reset([] { frames.clear(); });
+std::atomic<size_t> count{0};  // of `frames`; changes with them
+ResetInChild reset([] {
+  frames.clear();
+  count = 0;
+});
 
 bool pop_suspended(uint64_t frame, SuspendedFrame& suspended) {
+  if (!suspended_frames()) return false;
   ForkLockGuard lock(mutex);
   auto found = frames.find(frame);
   if (found == frames.end()) return false;
   suspended = std::move(found->second);
   frames.erase(found);
+  count = frames.size();
   return true;
 }
 
@@ -63,6 +70,7 @@ void suspend_frame(uint64_t frame) {
   }
   ForkLockGuard lock(mutex);
   frames[frame] = {t, t->tid, std::move(entries)};
+  count = frames.size();
 }
 
 void resume_frame(uint64_t frame) {
@@ -91,9 +99,18 @@ void frame_finished(uint64_t frame) {
   }
 }
 
+bool is_suspended(uint64_t frame) {
+  if (!suspended_frames()) return false;
+  ForkLockGuard lock(mutex);
+  return frames.count(frame) != 0;
+}
+
+size_t suspended_frames() { return count.load(std::memory_order_relaxed); }
+
 void clear_suspended() {
   ForkLockGuard lock(mutex);
   frames.clear();
+  count = 0;
 }
 
 void for_each_suspended(void (*each)(const Entry&, uint64_t tid, void*), void* data) {
@@ -114,6 +131,7 @@ bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const voi
       const ThreadState* home_thread = suspended.home;
       entries.erase(entries.begin() + ptrdiff_t(i));
       if (entries.empty()) frames.erase(frame);
+      count = frames.size();
       int64_t now = epprof_now_ns();
       resume_entry(entry, home_thread, t, now);
       StackLockGuard stack_lock(t);

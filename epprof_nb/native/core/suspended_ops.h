@@ -8,6 +8,8 @@ namespace epprof {
 void suspend_frame(uint64_t frame);
 void resume_frame(uint64_t frame);
 void frame_finished(uint64_t frame);  // ends the ops of a frame that will not resume
+bool is_suspended(uint64_t frame);
+size_t suspended_frames();  // their number; reads no lock
 void clear_suspended();
 // Calls `each` with every suspended op and the id of the thread on which it was suspended.
 void for_each_suspended(void (*each)(const Entry&, uint64_t tid, void*), void* data);

@@ -15,6 +15,9 @@ static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
   if (to_u32(value, &key) < 0) return NULL;
   int64_t begin = epprof_cost_begin(EPPROF_COST_STATEMENTS);
   see_greenlet();
+  if (epprof_suspended_frames() && epprof_is_in_generator(key) && resume_unseen_frame() < 0) {
+    return NULL;
+  }
   mark(key);
   if (begin) {
     int is_inner = epprof_is_in_function(key);
@@ -44,6 +47,7 @@ static int enter_scope(uint32_t key, Suspension suspension) {
   if (suspension == kReported && suspendable_frame(&frame) < 0) return -1;
   if (suspension == kMarked && generator_frame(&frame) < 0) return -1;
   see_greenlet();
+  if (frame) epprof_frame_finished(frame);  // an earlier one at this address, if its end was unseen
   epprof_enter_scope(key, frame);
   epprof_cost_end(EPPROF_COST_FUNCTIONS, begin);
   return 0;
@@ -56,6 +60,7 @@ static int leave_scope(uint32_t key, Suspension suspension) {
   if (suspension != kNever && generator_frame(&frame) < 0) return -1;
   if (suspension == kMarked) epprof_resume(frame);  // an exception may have come out of a `yield`
   see_greenlet();
+  if (frame && epprof_is_suspended(frame)) epprof_resume(frame);  // as in `mark_statement`
   epprof_leave_scope(key, frame);
   epprof_cost_end(EPPROF_COST_FUNCTIONS, begin);
   return 0;

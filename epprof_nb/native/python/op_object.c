@@ -82,6 +82,14 @@ int suspendable_frame(uint64_t* id) {
   return done ? 0 : -1;
 }
 
+int resume_unseen_frame(void) {
+  uint64_t id;
+  if (generator_frame(&id) < 0) return -1;
+  if (!id || !epprof_is_suspended(id)) return 0;
+  epprof_resume(id);
+  return suspendable_frame(&id);
+}
+
 // The slots of the type, looked up once. Ops are not garbage-collected, which would double the cost
 // of creating one. A reference cycle through the arguments is unlikely.
 static allocfunc allocate;

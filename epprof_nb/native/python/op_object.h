@@ -15,6 +15,9 @@ PyObject* op_type_create(PyObject* module);  // new reference to the type
 // frame, which runs Python code.
 int generator_frame(uint64_t* id);
 int suspendable_frame(uint64_t* id);
+// Resumes the ops of the calling frame if they are suspended, and calls the suspender. A profile
+// function, on Python 3.11, misses a resumption on another thread, or while it is not set.
+int resume_unseen_frame(void);
 
 // Returns an op of the category kTask.
 PyObject* op_task(PyObject* module, PyObject* args, PyObject* kwargs);

@@ -26,6 +26,7 @@ from epprof_nb.recording.statements.instrumentable_functions import (
 from epprof_nb.recording.statements.markers import BACK, BODY, FRAME_BODY, LINE, YIELD_BODY
 from epprof_nb.recording.statements.statement_registry import (
     IN_FUNCTION,
+    IN_GENERATOR,
     NO_PARENT,
     Cell,
     Statement,
@@ -183,13 +184,14 @@ class _Instrumenter:
         docstring, body = node.body[:documented], node.body[documented:]
         if all(isinstance(s, ast.Pass) or _is_ellipsis(s) for s in body):
             return
-        marked = self.block(body, parent=IN_FUNCTION)
-        scope = BODY
+        scope, parent = BODY, IN_FUNCTION
         if isinstance(node, ast.AsyncFunctionDef) or has_own_yield(body):
-            scope = FRAME_BODY
-            if can_mark_yields(node):
-                scope = YIELD_BODY
-                mark_yields(marked)
+            scope, parent = FRAME_BODY, IN_GENERATOR
+        if scope == FRAME_BODY and can_mark_yields(node):
+            scope, parent = YIELD_BODY, IN_FUNCTION
+        marked = self.block(body, parent=parent)
+        if scope == YIELD_BODY:
+            mark_yields(marked)
         item = ast.withitem(self.marker(scope, index, node))
         node.body = [*docstring, at_position(ast.With([item], marked), node)]
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 STATEMENT = 1
 """Category of statements in the native core."""
-NO_PARENT, IN_FUNCTION = -1, -2
-"""Parents of statements that no other encloses: of a cell, and of the body of a function."""
+NO_PARENT, IN_FUNCTION, IN_GENERATOR = -1, -2, -3
+"""Parents of statements that no other encloses: of a cell, of the body of a function, and of the
+body of a generator or coroutine."""
 TEXT_LIMIT = 80
 _JOINED_LINES = 8
 
@@ -54,8 +55,8 @@ def register(statements: Sequence[Statement], parents: Sequence[int]) -> int:
     statements
         The statements, in the order of their keys.
     parents
-        For each, the index in `statements` of the enclosing statement in the same body, `NO_PARENT`
-        or `IN_FUNCTION`.
+        For each, the index in `statements` of the enclosing statement in the same body,
+        `NO_PARENT`, `IN_FUNCTION` or `IN_GENERATOR`.
     """
     names = [_native.intern(statement.text) for statement in statements]
     first = _native.add_statements(array("i", parents).tobytes(), array("I", names).tobytes())

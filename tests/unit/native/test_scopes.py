@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.recording.ranges import suspension
+from epprof_nb.recording.statements.statement_registry import IN_GENERATOR, NO_PARENT
+from tests.helpers import op_rows
 from tests.helpers.recorded_ops import drained, recording
 from tests.helpers.threads import run_all
 
@@ -128,6 +131,58 @@ def test_a_repeated_statement_may_end_in_another_thread():
         _native.set_limits()
     counts = [sum(r.count for r in rows if r.name == name) for name in ("body", "other")]
     assert counts == [5, 5]
+
+
+@pytest.mark.parametrize("case", ["other thread", "function unset", "ends elsewhere"])
+def test_a_statement_of_a_generator_resumes_it(case):
+    """A profile function, on Python 3.11, misses the resumption."""
+    first = op_rows.statements((NO_PARENT, "def"), (IN_GENERATOR, "for"), (1, "body"))
+    depths = []
+
+    def numbers():
+        with _native.frame_body(first):
+            _native.line(first + 1)
+            for i in range(4):
+                _native.line(first + 2)
+                yield i
+                _native.back(first + 1)
+
+    def take():
+        with epprof_nb.op("caller"):
+            next(it)
+            depths.append(_native.depth())
+
+    def on_thread(function):
+        thread = threading.Thread(target=function)
+        thread.start()
+        thread.join()
+
+    with recording():
+        it = numbers()
+        take()
+        for _ in range(3):
+            if case == "function unset":
+                sys.setprofile(None)
+                take()
+            elif case == "other thread":
+                on_thread(take)
+            else:
+                take()
+        if case == "function unset":
+            assert list(it) == []
+        else:
+            on_thread(it.close)
+        # The address of a frame that has ended may be in use again.
+        assert list(numbers()) == [0, 1, 2, 3]
+        rows = drained()
+        assert _native.depth() == 0
+    assert depths == [1, 1, 1, 1]
+    assert all(row.flags == 0 for row in rows)
+    parents = [(row.name, row.parent) for row in rows if row.name != "caller"]
+    assert parents.count(("body", "for")) == 8
+    assert parents.count(("for", "caller")) == 1
+    assert parents.count(("for", None)) == 1
+    assert len(parents) == 10
 
 
 def test_threads_share_a_body(key):
