@@ -137,7 +137,9 @@ static PyObject* push_suspendable(PyObject* Py_UNUSED(m), PyObject* const* args,
   uint32_t numbers[3];
   uint64_t frame = 0;
   if (op_numbers(args, count, numbers) < 0) return NULL;
-  if (epprof_recording_ops() && suspendable_frame(&frame) < 0) return NULL;
+  if (epprof_recording_ops() && (resume_unseen_frame() < 0 || suspendable_frame(&frame) < 0)) {
+    return NULL;
+  }
   see_greenlet();
   return PyLong_FromUnsignedLongLong(
       epprof_push(numbers[0], (uint16_t)numbers[1], numbers[2], NULL, frame));

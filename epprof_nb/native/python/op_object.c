@@ -84,6 +84,7 @@ int suspendable_frame(uint64_t* id) {
 
 int resume_unseen_frame(void) {
   uint64_t id;
+  if (!epprof_suspended_frames()) return 0;
   if (generator_frame(&id) < 0) return -1;
   if (!id || !epprof_is_suspended(id)) return 0;
   epprof_resume(id);
@@ -367,7 +368,7 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   if (epprof_recording_ops()) {
     uint64_t frame;
     int64_t begin = epprof_cost_begin(EPPROF_COST_OPS);
-    if (suspendable_frame(&frame) < 0) return NULL;
+    if (resume_unseen_frame() < 0 || suspendable_frame(&frame) < 0) return NULL;
     join_session(self);
     if (self->args && !self->args_id && register_args(self) < 0) return NULL;
     join_session(self);

@@ -258,6 +258,33 @@ def test_a_generator_goes_on_in_another_thread():
     assert len(rows) == 1
 
 
+def test_an_op_that_opens_resumes_its_generator_in_another_thread():
+    def gen():
+        with op("gen"):
+            for _ in range(3):
+                with op("part"):
+                    pass
+                yield
+
+    def work():
+        with op("worker"):
+            for _ in it:
+                assert stack() == "worker"
+
+    with recording():
+        it = gen()
+        next(it)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        rows = drained()
+    parents = [(row.name, row.parent) for row in rows]
+    assert parents == [
+        ("gen", None), ("part", "gen"), ("worker", None), ("part", "gen"), ("part", "gen"),
+    ]  # fmt: skip
+    assert all(row.flags == 0 for row in rows)
+
+
 @pytest.mark.parametrize("ends_early", [True, False])
 def test_an_op_suspended_at_the_end_of_a_profile_keeps_its_times_and_thread(ends_early):
     def gen():
