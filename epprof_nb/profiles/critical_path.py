@@ -135,8 +135,8 @@ class CriticalPath(ProfileData):
         Raises
         ------
         TypeError, ValueError
-            If nothing has a name, only samples of the host have it, or a factor is not a number
-            from 0 to 1,000,000.
+            If nothing has a name, only samples of the host have it, a factor is not a number from 0
+            to 1,000,000, or the factors of some work multiply to more, or to over 36 years.
 
         See Also
         --------

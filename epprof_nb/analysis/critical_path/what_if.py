@@ -19,15 +19,21 @@ from epprof_nb.analysis.base.result_table import (
     optional,
 )
 from epprof_nb.analysis.critical_path.what_if_bounds import BoundedReplay
+from epprof_nb.util.format import duration, plural, shorten
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.attribution import Attribution
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.what_if_replay import Side
+    from epprof_nb.analysis.critical_path.what_if_replay import Side, Target
 
 _ALL = "all of them"
 _LARGEST = 1e6
-"""Largest factor: times of a profile multiplied by it fit in 64 bits for 100 days."""
+"""Largest factor of any work."""
+_LONGEST_NS = 1 << 60
+"""Longest time that work may take: sums of a few of these fit in 64 bits. With the largest factor,
+these are 19 minutes of the profile."""
+_SHOWN, _MOST_NAMES = 60, 5
+"""Number of characters of a name, and of names, in a message."""
 
 
 def what_if_table(
@@ -38,6 +44,7 @@ def what_if_table(
     targets = [(replay.target(name, on), factor) for name, factor in changes.items()]
     if any(target.waits and factor not in (0, 1) for target, factor in targets):
         raise ValueError("waits can only be removed: their factor is 0")
+    _check_product(replay, [*changes], targets)
     names, groups = [*changes], [[change] for change in targets]
     if len(targets) > 1:
         names, groups = [*names, _ALL], [*groups, targets]
@@ -45,12 +52,13 @@ def what_if_table(
     if index.cached(lacks_records):  # the critical path is unknown
         names, groups, factors = [], [], []
     found = [replay.savings(group) for group in groups]
-    low, high = (
-        np.array([getattr(row, part) for row in found], np.int64) for part in ("low", "high")
-    )
-    saving = np.array([row.ns or 0 for row in found], np.int64)
-    is_unknown = np.array([row.ns is None for row in found], np.bool_)
     wall = index.profile.wall_ns
+    # Work that a damaged file has outside of the profile saves nothing of it.
+    low, high, saving = (
+        np.array([min(getattr(row, part) or 0, wall) for row in found], np.int64)
+        for part in ("low", "high", "ns")
+    )
+    is_unknown = np.array([row.ns is None for row in found], np.bool_)
     return ResultTable(
         {
             "changed": objects(names),
@@ -65,6 +73,34 @@ def what_if_table(
             "limit_share": np.array([row.limit_share for row in found], np.float64),
         }
     )
+
+
+def _check_product(
+    replay: BoundedReplay, names: list[str], targets: list[tuple[Target, float]]
+) -> None:
+    """Check the product of the factors of any work: times in ns have 64 bits."""
+    product, parts = replay.largest_product(targets)
+    largest = min(_LARGEST, max(_LONGEST_NS // max(replay.longest_ns, 1), 1))
+    if product <= largest:
+        return
+    longest = duration(replay.longest_ns)
+    if len(parts) == 1:
+        raise ValueError(
+            f"the factor of {names[parts[0]]!r} must be from 0 (takes no time) to "
+            f"{_number(largest)}, not {_number(product)}, as times in the profile are up to "
+            f"{longest} long"
+        )
+    named = [repr(shorten(names[part], _SHOWN)) for part in parts[:_MOST_NAMES]]
+    others = f" and {plural(more, 'other')}" if (more := len(parts) - _MOST_NAMES) > 0 else ""
+    raise ValueError(
+        f"the factors of {', '.join(named)}{others} multiply to {_number(product)}, as they apply "
+        f"to the same work. The largest product is {_number(largest)} for times of up to "
+        f"{longest}: use smaller factors, or names that share no work"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,}".removesuffix(".0")
 
 
 def checked_changes(changes: Mapping[str, float], on: str) -> dict[str, float]:
@@ -92,8 +128,8 @@ def checked_changes(changes: Mapping[str, float], on: str) -> dict[str, float]:
             value = math.inf
         if not 0 <= value <= _LARGEST:
             raise ValueError(
-                f"the factor of {name!r} must be from 0 (takes no time) to {_LARGEST:g}, "
-                f"not {value:g}; 1 changes nothing, 2 takes twice the time"
+                f"the factor of {name!r} must be from 0 (takes no time) to {_number(_LARGEST)}, "
+                f"not {_number(value)}; 1 changes nothing, 2 takes twice the time"
             )
         checked[name] = value
     return checked

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 _NONE = np.empty(0, np.int64)
 _MAX_FACTORS = 250
 """Number of different factors of the host's time: the core takes 254, and some for what is gone."""
+_MOST = 1e100
+"""Largest product of factors that is told from others."""
 
 
 class Target(NamedTuple):
@@ -111,6 +113,34 @@ class Replay:
         if self._costs is None:
             return self._path.length_ns
         return self.length([], contention=False)[0]
+
+    @cached_property
+    def longest_ns(self) -> int:
+        """Time that no op, call or activity exceeds, nor the profile."""
+        tables = self._index.profile.tables
+        hosts = [
+            int(np.max(tables[name]["end_ns"] - tables[name]["start_ns"], initial=0))
+            for name in ("ops", "api_calls")
+        ]
+        return max(self._index.profile.wall_ns, int(self._duration.max(initial=0)), *hosts)
+
+    def largest_product(self, changes: list[tuple[Target, float]]) -> tuple[float, list[int]]:
+        """Return the largest product of factors of the same work, and the changes that make it."""
+        work = [
+            np.append(
+                target.pairs,
+                target.activities | np.append(target.pairs, False)[self._owners.of_activities],
+            )
+            for target, _ in changes
+        ]
+        product = np.ones(self._pairs + len(self._duration))
+        for is_changed, (_, factor) in zip(work, changes, strict=True):
+            product[is_changed] = np.minimum(product[is_changed] * factor, _MOST)
+        if not len(product):
+            return 1.0, []
+        largest = product.argmax()
+        parts = [i for i, (_, factor) in enumerate(changes) if work[i][largest] and factor != 1]
+        return float(product[largest]), parts
 
     def target(self, name: str, on: Side) -> Target:
         """Return one side of what a name of the user stands for; ValueError if nothing has it."""

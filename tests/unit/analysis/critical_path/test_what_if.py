@@ -267,6 +267,32 @@ def test_a_change_that_cannot_be_made_is_refused(changes, error, message):
         prof.what_if(changes)
 
 
+def test_factors_of_the_same_work_may_multiply_to_a_million():
+    prof = profile([op(1, "a", 0, 60), op(2, "b", 60, 100)], info=info(100))
+    assert prof.what_if({"a": 1e6, "b": 1e6})["wall_ns"].iloc[-1] == 100_000_000
+    assert prof.what_if({"a": 1e6, "*": 1})["wall_ns"].iloc[-1] == 60_000_040
+    with pytest.raises(ValueError, match=r"of 'a', '\*' multiply to 2,000,000.*is 1,000,000 for"):
+        prof.what_if({"a": 1e6, "b": 0.5, "*": 2})
+    with pytest.raises(ValueError, match=r"and 45 others multiply to 1e\+100"):
+        prof.what_if({"*" * (i + 1): 1e6 for i in range(50)})
+    with pytest.raises(ValueError, match=r"to 1,000,000, not 1,000,001;"):
+        prof.what_if({"a": 1_000_001})
+
+
+def test_a_factor_whose_time_has_more_than_64_bits_is_refused():
+    hour = 3_600 * 10**9
+    prof = profile([op(1, "a", 0, hour)], [kernel(hour - 9, hour)], info=info(hour))
+    with pytest.raises(ValueError, match=r"to 320,255, not 1,000,000, as times .* 3,600 s long"):
+        prof.what_if({"a": 1e6})
+    assert prof.what_if({"a": 320_255})["wall_ns"].item() > 2**59
+
+
+def test_work_before_the_profile_saves_at_most_the_profile():
+    calls = [call(-500, -400, correlation_id=1, op_id=1), call(-400, 50, correlation_id=2, op_id=1)]
+    found = profile([op(1, "a", 0, 90)], [], calls, info=info(100)).what_if({"a": 0})
+    assert (found["wall_ns"].item(), found["wall_low_ns"].item()) == (0, 0)
+
+
 @pytest.mark.parametrize("half", [Fraction(1, 2), Decimal("0.5"), np.float32(0.5), np.float16(0.5)])
 def test_a_factor_is_any_real_number(half):
     prof = profile([op(1, "a", 0, 60), op(2, "rest", 60, 100)], info=info(100))
