@@ -282,7 +282,10 @@ ANALYSES: dict[str, TableDoc] = {
         "prof.what_if(changes)",
         "One row per change, and a last row for all of them if there are several.",
         columns(
-            column("changed", "object", "name of what has another duration"),
+            column(
+                "changed", "object",
+                "name of what has another duration; `all of them` where `factor` is missing",
+            ),
             column("factor", "float64", "factor of its duration; missing for all", "fraction"),
             column("wall_ns", "Int64", "new wall time: the profile's wall time less `saving_ns`"),
             column("wall_low_ns", "Int64", "wall time less `saving_high_ns`"),
