@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from epprof_nb.util.format import percent, plural
@@ -19,7 +18,7 @@ def load_of(info: dict[str, Any]) -> dict[str, float]:
     return {
         name: value
         for name, value in (found.items() if isinstance(found, dict) else ())
-        if isinstance(value, int | float) and 0 <= value < math.inf
+        if isinstance(value, int | float) and 0 <= value < 2**63
     }
 
 

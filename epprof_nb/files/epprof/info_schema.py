@@ -7,6 +7,7 @@ hold anything that is not nested too deeply.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 32
 _ANY = "*"
 """The key of a mapping's other entries."""
+_OP_ID = re.compile("[0-9]{1,19}")
 
 
 def is_text(value: object) -> bool:
@@ -40,6 +42,13 @@ def _integer(value: object) -> bool:
 
 def _count(value: object) -> bool:
     return isinstance(value, int) and 0 <= value < 2**63
+
+
+def _counts_of_ops(value: object) -> bool:
+    """Return whether a value has counts by op, whose id is text."""
+    return isinstance(value, dict) and all(
+        _count(count) and _OP_ID.fullmatch(key) and int(key) < 2**63 for key, count in value.items()
+    )
 
 
 def _optional_count(value: object) -> bool:
@@ -86,7 +95,7 @@ _TYPES: dict[str, Any] = {
         "waits": _flag,
     },
     "recording_costs": _COUNTS,
-    "statement_costs": _COUNTS,
+    "statement_costs": _counts_of_ops,
     "added_ns": {
         "total": _count,
         "error": _count,

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from epprof_nb import load
+from epprof_nb.analysis.base.processor_use import asleep_ns, load_of
 from epprof_nb.cli import main
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.epprof.info_schema import check_info
@@ -88,6 +89,10 @@ def test_what_is_not_refused_is_shown():
         (("recorded",), {"lost": {"kernel": "3"}}, r"recorded\.lost\.kernel"),
         (("attribution",), {"none": None}, r"attribution\.none"),
         (("profiling_cost",), {"ns": float("inf")}, r"profiling_cost\.ns"),
+        (("statement_costs",), {"x": 1}, "statement_costs"),
+        (("statement_costs",), {"1.5": 1}, "statement_costs"),
+        (("statement_costs",), {"9" * 30: 1}, "statement_costs"),
+        (("statement_costs",), {"1": -1}, "statement_costs"),
         (("notes",), ["fine", 3], r"notes\[1\]"),
         (("extra",), json.loads("[" * 100 + "]" * 100), "too deeply"),
     ],
@@ -99,6 +104,16 @@ def test_a_damaged_info_gives_one_error(path, value, why, tmp_path):
     save(profile, file)
     with pytest.raises(ProfileFileError, match=why):
         load(file)
+
+
+def test_a_load_of_impossible_size_is_left_out():
+    info = {"load": {"own_cores": 1e308, "waiting": 0.5, "other_cores": 1e308}}
+    check_info(info)
+    assert load_of(info) == {"waiting": 0.5}
+    assert asleep_ns(info, 1_000) == 0
+    profile = some()
+    profile.info |= info
+    assert page_html(ViewModel(profile))
 
 
 def test_the_report_names_what_is_damaged(tmp_path):
