@@ -14,6 +14,7 @@ from epprof_nb.commands.parameters import (
     refuse_unwritable,
 )
 from epprof_nb.core.errors import EpprofError
+from epprof_nb.util.printable import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,5 +50,5 @@ def convert(source: Path, target: Path) -> None:
         raise click.ClickException(str(error)) from error
     notes = profile.notes if isinstance(profile, Job) else profile.info.get("notes")
     for note in [*(notes or ()), *(warning.message for warning in caught)]:
-        click.echo(f"note: {note}")
+        click.echo(printable(f"note: {note}"))
     click.echo(f"Wrote {target}")

@@ -42,7 +42,7 @@ def info(file: Path) -> None:
     if isinstance(profile, Job):
         click.echo(f"{printable(str(file))}\n{job_text(profile, _MAX_CHARS, ops=False)}")
         return
-    click.echo(f"{file} ({size(file.stat().st_size)})")
+    click.echo(f"{printable(str(file))} ({size(file.stat().st_size)})")
     click.echo(describe(profile))
 
 

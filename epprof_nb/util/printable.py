@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from epprof_nb.util.text_direction import with_visible_directions
+from epprof_nb.util.text_controls import with_visible_controls
 
 _SUBSTITUTES = str.maketrans({"µ": "u", "·": "|", "→": "->", "…": "...", "▸": ">"})
 
@@ -14,7 +14,7 @@ def printable(text: str) -> str:
 
     IPython prints the text of a display outside of notebooks, and would fail on such a character.
     """
-    text = with_visible_directions(text)
+    text = with_visible_controls(text).replace("\r", r"\r")  # which would overwrite the line
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

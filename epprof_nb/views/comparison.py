@@ -18,8 +18,7 @@ from epprof_nb.data.result_columns import with_columns
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.measured_spreads import load_spread
 from epprof_nb.util.cached import cached_property
-from epprof_nb.util.printable import printable
-from epprof_nb.util.text_direction import with_visible_directions
+from epprof_nb.util.text_controls import with_visible_controls
 from epprof_nb.views.queries.stack_changes import stack_changes
 from epprof_nb.views.renderers import comparison_output as renderers
 from epprof_nb.views.renderers.flame_graph import FlameGraph, shown_change
@@ -273,9 +272,9 @@ class Comparison:
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         html = renderers.as_html(self._result, self._flame_graph)
         return {
-            "text/html": with_visible_directions(html),
-            "text/markdown": with_visible_directions(renderers.as_markdown(self._result)),
-            "text/plain": printable(renderers.as_text(self._result)),
+            "text/html": with_visible_controls(html),
+            "text/markdown": renderers.as_markdown(self._result),
+            "text/plain": renderers.as_text(self._result),
         }
 
 

@@ -14,7 +14,6 @@ from epprof_nb.analysis.breakdowns.registry import BREAKDOWNS, TREES, breakdown
 from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.util.html import to_base64
-from epprof_nb.util.printable import printable
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.view_selection import Selections
@@ -125,7 +124,7 @@ class View:
             html = notebook_html(
                 view_model, body, selections.initial, tab=self.tab_to_open, mount_id=mount_id
             )
-            text = printable(as_text(view_model))
+            text = as_text(view_model)
         picture = {"image/png": to_base64(whole)} if whole else {}
         return {"text/html": html, **picture, "text/plain": text}
 

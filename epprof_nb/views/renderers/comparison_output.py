@@ -13,6 +13,8 @@ from epprof_nb.analysis.compare.causes_of_changes import OWN, WAITS, cause, rows
 from epprof_nb.analysis.compare.significance import CHANGED
 from epprof_nb.util.format import duration, in_backticks
 from epprof_nb.util.html import to_base64, with_code
+from epprof_nb.util.printable import printable
+from epprof_nb.util.text_controls import with_visible_controls
 from epprof_nb.views.renderers.aligned_timelines import draw
 from epprof_nb.views.renderers.comparison_rows import shown_tables
 from epprof_nb.views.renderers.html import POLICY, framed
@@ -99,7 +101,7 @@ def as_text(comparison: ComparisonResult) -> str:
                 for i, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
             lines.append(f"{name:<{_NAME_WIDTH}}  {line}".rstrip())
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def as_markdown(comparison: ComparisonResult) -> str:
@@ -113,7 +115,7 @@ def as_markdown(comparison: ComparisonResult) -> str:
             name = _markdown_code(row.short_name(80)) if row.is_name else row.name
             lines.append(f"| {name} | {' | '.join(row.cells)} |")
         parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+    return with_visible_controls("\n\n".join(parts) + "\n")
 
 
 def as_html(comparison: ComparisonResult, flame_graph: FlameGraph | None = None) -> str:
@@ -154,7 +156,7 @@ def as_page(comparison: ComparisonResult, flame_graph: FlameGraph | None = None)
     below = "" if flame_graph is None else flame_graph.html()
     body = _html(comparison, "" if drawing is None else drawing.svg(), below)
     title = f"Comparison: {comparison.verdict}"
-    return (
+    return with_visible_controls(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

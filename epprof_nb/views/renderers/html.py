@@ -28,7 +28,7 @@ from epprof_nb.analysis.breakdowns.registry import breakdown
 from epprof_nb.analysis.summary.profile_origin import title_of
 from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.util.html import to_base64, with_code
-from epprof_nb.util.text_direction import with_visible_directions
+from epprof_nb.util.text_controls import with_visible_controls
 from epprof_nb.views.view_model import FINDINGS_LEFT_OUT
 from epprof_nb.views.wire.embedded_events import detail_blocks
 from epprof_nb.views.wire.page_payload import is_merged, page_payload
@@ -306,7 +306,7 @@ def _page_parts(
 ) -> Iterator[str]:
     around = around or _around(view_model)
     title, above, group = around
-    title, above = map(with_visible_directions, (title, above))
+    title, above = map(with_visible_controls, (title, above))
     link = f' data-link="{escape(group)}"' if group else ""
     yield (
         "<!doctype html>\n"
@@ -317,7 +317,7 @@ def _page_parts(
         f"<style>{_PAGE_STYLE}</style></head>"
         f"<body>{above}"
         f'<main id="epprof" data-tab="{escape(tab)}"{link}>'
-        f'<div class="plain">{with_visible_directions(_plain_html(view_model))}</div></main>'
+        f'<div class="plain">{with_visible_controls(_plain_html(view_model))}</div></main>'
         f"{program_html('viewer.js', payload)}"
     )
     for name, data in blocks:
@@ -377,6 +377,6 @@ def framed(
         f'title="{escape(title)}" loading="lazy" width="100%" height="{height}" '
         'style="border:0;width:100%;display:block" '
         f'srcdoc="{escape(document)}"></iframe>'
-        f'<div class="epprof-fallback">{with_visible_directions(fallback)}</div></div>'
+        f'<div class="epprof-fallback">{with_visible_controls(fallback)}</div></div>'
         f"<script>{_LISTENER}</script>"
     )

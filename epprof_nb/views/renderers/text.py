@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.base.op_tree import UNNAMED
 from epprof_nb.util.format import duration, percent, plural, shorten
+from epprof_nb.util.printable import printable
 from epprof_nb.views.view_model import FINDINGS_LEFT_OUT
 
 if TYPE_CHECKING:
@@ -34,13 +35,13 @@ def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     if not view_model.with_findings:
         lines.append(f"  {FINDINGS_LEFT_OUT}")
     if view_model.colours_operators:
-        return "\n".join([*lines, *_operators(view_model, rows)])
+        return printable("\n".join([*lines, *_operators(view_model, rows)]))
     by_op = view_model.shown_ops
     lines += _by_device_time(by_op.take(by_op["device_ns"] > 0), rows, "op", "more op")
     captured = view_model.captured_work
     if captured is not None:
         lines += _by_device_time(captured, rows, "captured in a graph", "more captured op")
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def _by_device_time(table: ResultTable, rows: int, title: str, omitted: str) -> list[str]:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.util.text_direction import json_with_visible_directions
+from epprof_nb.util.text_controls import json_with_visible_controls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,5 +109,5 @@ def encode_message(
     added = {"columns": index} if compact else {"columns": index, "plain": True}
     # ASCII with escapes, so that names with lone surrogates can be encoded.
     text = json.dumps({**header, **added}, separators=(",", ":"), allow_nan=False)
-    encoded = json_with_visible_directions(text).encode("ascii")
+    encoded = json_with_visible_controls(text).encode("ascii")
     return b"".join([struct.pack("<I", len(encoded)), encoded, *parts])

@@ -22,6 +22,15 @@ def test_traces_are_converted(tmp_path, name):
         assert len(again.ops) == len(epprof_nb.read_trace(KINETO).ops)
 
 
+def test_notes_of_a_file_send_no_control_sequences_to_the_terminal(tmp_path):
+    profile = epprof_nb.testing.synthetic_profile(activities=3)
+    profile.info["notes"] = ["cleared\x1b[2J\r"]
+    profile.save(tmp_path / "in.epprof")
+    files = [str(tmp_path / name) for name in ("in.epprof", "out.json")]
+    run = CliRunner().invoke(main, ["convert", *files])
+    assert r"note: cleared\x1b[2J\r" in run.output
+
+
 def test_bad_conversions_are_refused(tmp_path):
     assert CliRunner().invoke(main, ["convert", str(KINETO), "x.txt"]).exit_code == 2
     (tmp_path / "bad.json").write_text("nothing")

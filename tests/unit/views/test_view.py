@@ -320,6 +320,32 @@ def test_the_frames_page_behind_a_view_are_its_rows():
     assert "source" in View(profile, tab="source").to_frame()
 
 
+def test_control_characters_are_escaped_in_every_form_and_kept_in_the_data(tmp_path):
+    evil = "a\x1b]0;t\x07\b\x00\x7f\x9b31m"
+    shown = r"a\x1b]0;t\x07\x08\x00\x7f\x9b31m"
+    prof = profile(
+        ops=[op(1, evil, 0, 90)],
+        activities=[kernel(20, 70, 1, name=evil)],
+        info={"cell": "In[1]", "devices": [{"device_id": 0, "name": evil}], "error": f"{evil}\r"},
+        sources={"In[1]": f"x = 1  # {evil}\r\n\ty = 2"},
+    )
+    bundle = View(prof, "breakdown")._repr_mimebundle_()
+    write_html(prof, tmp_path / "page.html")
+    comparison = epprof_nb.compare(prof, prof)
+    comparison.to_html(tmp_path / "comparison.html")
+    pages = [(tmp_path / f"{name}.html").read_text() for name in ("page", "comparison")]
+    texts = [bundle["text/plain"], repr(comparison)]
+    forms = [bundle["text/html"], comparison.to_markdown(), *pages, *texts]
+    for text in [*forms, *comparison._repr_mimebundle_().values()]:
+        assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", text)
+    for text in texts:
+        assert "\r" not in text
+    assert shown in bundle["text/plain"]
+    header, _ = unpack(prof)
+    assert shown in header["names"]
+    assert prof.ops["name"].tolist() == [evil]
+
+
 def test_controls_of_direction_are_escaped_in_every_form_and_kept_in_the_data(tmp_path):
     evil, isolated = "abc\u202etxt.exe (100 %", "\u2066a\u2069\u200e\u200f\\u202e"
     prof = profile(
