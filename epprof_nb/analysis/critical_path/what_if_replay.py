@@ -52,7 +52,7 @@ _NONE = np.empty(0, np.int64)
 _MAX_FACTORS = 250
 """Number of different factors of the host's time: the core takes 254, and some for what is gone."""
 _MOST = 1e100
-"""Largest product of factors that is told from others."""
+"""Products of factors are computed up to this one: more overflow."""
 
 
 class Target(NamedTuple):
