@@ -1,13 +1,18 @@
 """Tables without rows say why, and are DataFrames like others."""
 
+import itertools
 import pickle
 
 import pandas as pd
 import pytest
 
+from epprof_nb import compare, load
+from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.result_columns import TABLES
+from epprof_nb.files.epprof.reading_writing import save
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.view import View
 from tests.helpers.tiny import activity, kernel, op, profile
 from tests.unit.data.result_columns.test_result_columns import FRAMES
 
@@ -38,6 +43,35 @@ def test_every_empty_table_has_a_note_and_no_other(name):
             # The only row has the work outside of all nodes or modules.
             assert name in ("by_node", "by_op_type", "by_module", "by_operator", "roofline")
             assert len(frame) == 1
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        *itertools.combinations(("ops", "activities", "api_calls"), 1),
+        *itertools.combinations(("ops", "activities", "api_calls"), 2),
+        (),
+    ],
+)
+def test_everything_can_be_shown_of_a_file_with_some_empty_tables(kept, tmp_path):
+    whole = synthetic_profile(100)
+    tables = {
+        name: table if name in kept else table.take(slice(0))
+        for name, table in whole.tables.items()
+    }
+    save(ProfileData(tables, whole.info, whole.sources), tmp_path / "some.epprof")
+    prof = load(tmp_path / "some.epprof")
+    for name, make in FRAMES.items():
+        assert "<table" in make(prof)._repr_html_(), name
+    for tab in ("timeline", "breakdown", "source"):
+        assert View(prof, tab)._repr_mimebundle_()["text/plain"]
+        assert len(View(prof, tab).to_frame().columns)
+    assert prof.summary()
+    assert compare(prof, whole).to_markdown()
+    for write, suffix in ((prof.to_chrome, "json"), (prof.to_perfetto, "pftrace"),
+                          (prof.to_html, "html"), (prof.to_collapsed, "txt"),
+                          (prof.to_speedscope, "speedscope.json")):  # fmt: skip
+        write(tmp_path / f"some.{suffix}")
 
 
 @pytest.mark.parametrize(
