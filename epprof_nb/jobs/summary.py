@@ -86,7 +86,7 @@ def job_json(job: Job, max_chars: int) -> str:
                 "by_op": len(by_op[min(kept, _MAX_OPS) :]),
             },
         }
-        text = json.dumps(made, ensure_ascii=False)
+        text = json.dumps(made)  # ASCII, so that a terminal obeys no control of a name
         if len(text) <= max_chars:
             return text
         if not kept:

@@ -148,3 +148,11 @@ def test_the_summary_is_bounded_and_counts_what_it_leaves_out(tmp_path):
     for wrong in ({"max_chars": 10}, {"format": "xml"}):
         with pytest.raises(ValueError, match="must be"):
             job.summary(**wrong)
+
+
+def test_the_json_of_a_job_has_no_control_characters(tmp_path):
+    add_part(tmp_path, 0, hostname="node\x9b31m\u202e\x1b")
+    text = epprof_nb.load(tmp_path).summary(format="json")
+    assert text.isascii()
+    assert text.isprintable()
+    assert json.loads(text)["ranks"][0]["hostname"] == "node\x9b31m\u202e\x1b"
