@@ -14,6 +14,7 @@ from epprof_nb.util.cached import cached_property
 from epprof_nb.util.format import shorten
 from epprof_nb.util.html import to_base64, with_code
 from epprof_nb.util.printable import printable
+from epprof_nb.util.text_controls import with_visible_controls
 from epprof_nb.views.renderers.sensitivity_picture import draw
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class SensitivityView:
             f'font-variant-numeric:tabular-nums"><thead><tr>{headings}</tr></thead>'
             f"<tbody>{body}</tbody></table>"
         )
-        return (
+        return with_visible_controls(
             '<div style="font:13px/1.5 system-ui,sans-serif;margin:4px 12px">'
             f'<p style="margin:.3em 0">{escape(self.headline)}</p>{picture}'
             f"{table if body else ''}{advice}</div>"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.util import palette
 from epprof_nb.util.format import base_name, duration, plural, shorten, signed_percent
 from epprof_nb.util.html import to_base64
+from epprof_nb.util.text_controls import json_with_visible_controls
 from epprof_nb.views.renderers.html import POLICY, framed, program_html
 from epprof_nb.views.renderers.svg_drawing import CHARACTER, Drawing, Rectangle, Text
 
@@ -78,7 +79,7 @@ class FlameGraph:
         payload = json.dumps(
             {"own": self.own, "full": self.full, "change": self.change}, separators=(",", ":")
         )
-        packed = zlib.compress(payload.encode(errors="replace"), 9)
+        packed = zlib.compress(json_with_visible_controls(payload).encode("ascii"), 9)
         return f'<main id="epprof">{self._drawing().svg()}</main>' + program_html(
             "comparison.js", packed
         )

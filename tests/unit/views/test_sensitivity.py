@@ -198,11 +198,15 @@ def test_pages_and_summaries_have_the_experiment(prof, tmp_path):
 
 def test_names_are_escaped():
     def step(machine):
-        with machine.op("<script>alert(1)</script>"):
+        with machine.op("<script>alert(1)</script>\x1b\u202e"):
             machine.launch(5 * MS)
         machine.synchronize()
 
     view = SensitivityView(Machine(scatter=20_000).experiment(step)[0])
+    for text in (view.as_html(), view.as_text()):
+        assert r"\x1b\u202e" in text
+        assert "\x1b" not in text
+        assert "\u202e" not in text
     assert "<script" not in view.as_html()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 
 import numpy as np
 import pytest
@@ -100,7 +102,7 @@ def test_recordings_without_stacks_have_none():
 
 
 def test_names_are_text_wherever_they_are_shown(tmp_path):
-    name = "</script><img src=x onerror=alert(1)>"
+    name = "</script><img src=x onerror=alert(1)>\x1b\u202e"
 
     def side(took):
         rows, (stack,) = stack_rows("a.py:f:1")
@@ -112,6 +114,11 @@ def test_names_are_text_wherever_they_are_shown(tmp_path):
     comparison.to_html(tmp_path / "page.html")
     for html in (comparison._repr_mimebundle_()["text/html"], (tmp_path / "page.html").read_text()):
         assert "<img src=x" not in html
+    page = (tmp_path / "page.html").read_text()
+    packed = re.search(r'id="epprof-payload"[^>]*>([^<]+)<', page)[1]
+    payload = zlib.decompress(base64.b64decode(packed)).decode()
+    assert r"alert(1)>\\x1b\\u202e" in payload
+    assert not re.search(r"(?<!\\)\\u(001b|202e)", payload)
 
 
 def test_the_colours_of_changes_are_those_of_the_viewer():
