@@ -202,12 +202,21 @@ void set_profiled_as_whole(uint32_t session, bool profiled) {
   }
 }
 
+// ONNX Runtime does not end the event of a run that it refuses, such as for an input's type.
+void end_refused_run(Profiler* profiler) {
+  EventDetails details;
+  details.session = profiler->session;
+  EventEnd end{epprof_now_ns(), -1, profiler->run_name, kOrtRun, intern_event_details(details)};
+  events_open = std::max(0, events_open - end_events_of(profiler, end));
+}
+
 // ONNX Runtime releases a run's profiler on the run's thread before the run returns, even if it
 // skips EndProfiling. It does so for a CUDA graph replay (1.31.1).
 void release(EpProfiler* self) {
   auto* profiler = static_cast<Profiler*>(self);
   if (profiler->whole_session) set_profiled_as_whole(profiler->session, false);
   if (!profiler->whole_session) {
+    if (profiler->depth.load(std::memory_order_relaxed)) end_refused_run(profiler);
     bool seen = recording_ops.load(std::memory_order_relaxed) &&
                 profiler->run_epoch.load(std::memory_order_acquire) ==
                     epoch.load(std::memory_order_relaxed);

@@ -75,7 +75,6 @@ def _is_node(ops: Table) -> BoolArray:
 def _failed_runs(ops: Table) -> dict[int, _Call]:
     """Return the row of each run that failed, and its call: it is the first that the call made."""
     calls = list(_calls)
-    # A run that ONNX Runtime refused is not ended: it did not start.
     is_ended = ort_runs.is_run(ops) & ops.names("status").equals("complete")
     rows = np.flatnonzero(is_ended) if calls else np.empty(0, np.int64)
     rows = rows[np.lexsort((ops["start_ns"][rows], ops["thread_id"][rows]))]
