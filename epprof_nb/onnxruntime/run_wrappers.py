@@ -24,6 +24,10 @@ _FEED_ARGUMENTS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_v
 """Methods that take the inputs as argument 1, and the name of that argument."""
 
 
+_CALLBACK = 2
+"""Position of the callback among the arguments of ``run_async``."""
+
+
 def wrap_run(original: Callable[..., Any], position: int) -> Callable[..., Any]:
     """Wrap a method of ``InferenceSession`` so that its runs are recorded, or sometimes timed.
 
@@ -69,6 +73,8 @@ class _RunMethod:
             key = unprofiled_runs.input_key(feed, self._name)
             _native.cost_end(RUNS, cost)
             begin = unprofiled_runs.now()
+            if self.returns_early:
+                args, kwargs = _with_noted_errors(args, kwargs)
             try:
                 result = self._run_recorded(session, args, kwargs, key)
             except BaseException as error:
@@ -191,6 +197,25 @@ def _unprofiled_replays() -> type[UnprofiledReplays]:
     from epprof_nb.ep.graphs.run_methods import UnprofiledReplays
 
     return UnprofiledReplays
+
+
+def _with_noted_errors(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments of ``run_async`` with a callback that also notes the error of its run."""
+    is_positional = len(args) > _CALLBACK
+    callback = args[_CALLBACK] if is_positional else kwargs.get("callback")
+    if not callable(callback):
+        return args, kwargs
+
+    def noting(results: object, user_data: object, error: str) -> object:
+        if error:
+            failed_runs.add_ended_run(error)
+        return callback(results, user_data, error)
+
+    if is_positional:
+        return (*args[:_CALLBACK], noting, *args[_CALLBACK + 1 :]), kwargs
+    return args, {**kwargs, "callback": noting}
 
 
 def _has_kernels_in_python(observed_session: ObservedSession | None) -> bool:

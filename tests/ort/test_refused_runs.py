@@ -1,13 +1,15 @@
-"""Runs that ONNX Runtime refuses: they end with the error, and what follows is not inside."""
+"""Runs that ONNX Runtime refuses, and runs whose callback gets an error."""
 
 from __future__ import annotations
+
+import threading
 
 import numpy as np
 import pytest
 
 import epprof_nb
 from tests.ort import models
-from tests.ort.rows import runs
+from tests.ort.rows import nodes, runs
 
 CALLS = {
     "dtype": (None, lambda x: x.astype(np.float64)),
@@ -45,3 +47,31 @@ def test_refused_runs_leave_the_op_around_them_open(installed, x):
     assert runs(prof)["status"].tolist() == ["failed"] * 3
     around = prof.ops.index[prof.ops["name"] == "around"][0]
     assert runs(prof)["parent_op_id"].tolist() == [around] * 3
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_run_whose_callback_gets_an_error_failed(installed, x, by_name):
+    session = installed.InferenceSession(models.failing())
+    errors = []
+
+    def run(index):
+        done = threading.Event()
+
+        def ended(results, user_data, error):
+            errors.append((user_data, error))
+            done.set()
+
+        feed = {"x": x, "i": np.array([index], np.int64)}
+        if by_name:
+            session.run_async(None, feed, callback=ended, user_data=index)
+        else:
+            session.run_async(None, feed, ended, index)
+        assert done.wait(60)
+
+    with epprof_nb.profile(ort_nodes="every") as prof:
+        for index in (0, 99, 0, 99, 0):
+            run(index)
+    assert [user_data for user_data, _ in errors] == [0, 99, 0, 99, 0]
+    assert runs(prof)["status"].tolist() == ["complete", "failed"] * 2 + ["complete"]
+    failed = nodes(prof)[nodes(prof)["status"] == "failed"]
+    assert failed["name"].tolist() == ["gather"] * 2

@@ -30,7 +30,8 @@ _calls: deque[_Call] = deque(maxlen=_MAX_CALLS)
 
 class _Call(NamedTuple):
     thread_id: int
-    begin_ns: int
+    begin_ns: int | None
+    """None for a run that began on another thread."""
     end_ns: int
     op_type: str
     node: str
@@ -44,7 +45,16 @@ def clear() -> None:
 def add_call(begin_ns: int, error: BaseException) -> None:
     """Add a call on this thread that has raised."""
     is_of_runtime = type(error).__module__.startswith("onnxruntime")
-    found = _NODE.search(str(error)) if is_of_runtime else None
+    _add(begin_ns, str(error) if is_of_runtime else "")
+
+
+def add_ended_run(error: str) -> None:
+    """Add the run that has ended last on this thread, whose callback gets an error."""
+    _add(None, error)
+
+
+def _add(begin_ns: int | None, error: str) -> None:
+    found = _NODE.search(error)
     op_type, node = found.groups() if found else ("", "")
     _calls.append(_Call(threading.get_native_id(), begin_ns, now(), op_type, node))
 
@@ -73,7 +83,10 @@ def _is_node(ops: Table) -> BoolArray:
 
 
 def _failed_runs(ops: Table) -> dict[int, _Call]:
-    """Return the row of each run that failed, and its call: it is the first that the call made."""
+    """Return the row of each run that failed, and its call.
+
+    It is the first run that the call made, or the last one before its callback.
+    """
     calls = list(_calls)
     is_ended = ort_runs.is_run(ops) & ops.names("status").equals("complete")
     rows = np.flatnonzero(is_ended) if calls else np.empty(0, np.int64)
@@ -82,7 +95,12 @@ def _failed_runs(ops: Table) -> dict[int, _Call]:
     found = {}
     for call in calls:
         first, last = np.searchsorted(thread, [call.thread_id, call.thread_id + 1])
-        at = int(first + np.searchsorted(start[first:last], call.begin_ns))
-        if at < last and start[at] < call.end_ns:
+        of_thread = start[first:last]
+        at = int(first)
+        if call.begin_ns is None:
+            at += int(np.searchsorted(of_thread, call.end_ns)) - 1
+        else:
+            at += int(np.searchsorted(of_thread, call.begin_ns))
+        if first <= at < last and start[at] < call.end_ns:
             found[int(rows[at])] = call
     return found
