@@ -69,6 +69,9 @@ class Finding:
         Table of the evidence.
     is_unprofiled
         Whether the text and the gain leave out what profiling added.
+    is_wait
+        Whether the time is a wait for a thread, a lock, a timer or the like, which takes as long on
+        a machine without other processes.
     rows
         Function that returns the row numbers of the evidence, int64, ascending; None for all rows
         that overlap the time range.
@@ -91,6 +94,7 @@ class Finding:
     other_remedy: str = ""
     table: EvidenceTable = "activities"
     is_unprofiled: bool = False
+    is_wait: bool = False
     rows: Callable[[], IntArray] | None = field(default=None, compare=False, repr=False)
     spans: Callable[[], tuple[IntArray, IntArray]] | None = field(
         default=None, compare=False, repr=False

@@ -110,7 +110,7 @@ def _of_one(index: ProfileIndex) -> list[Finding]:
         found = [_without_profiler(f, added, wall_ns) for f in found]
     kept = 0.0 if used_gpu(index) else share_kept_from_cores(index.profile.info)
     if kept >= NOTABLE_SHARE:  # a GPU may have worked meanwhile
-        found = [_without_waits(f, kept) for f in found]
+        found = [f if f.is_wait else _without_waits(f, kept) for f in found]
     shown = with_causes(found)
     shown.sort(key=lambda f: (_level(f, wall_ns), -f.gain_ns, -f.low_ns))
     of_memory = [finding for function in OF_MEMORY for finding in function(index)]

@@ -116,6 +116,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         op_id=op_id_of(index, longest),
         table="ops",
         is_unprofiled=True,
+        is_wait=known is not None or waited,
         rows=partial(np.copy, rows),
     )
 

@@ -112,6 +112,7 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
         at=place.at,
         table="ops",
         is_unprofiled=True,
+        is_wait=known is not None or waited,
     )
 
 

@@ -133,10 +133,10 @@ def test_waits_for_threads_are_no_time_of_a_line_while_others_work(thread, funct
     assert found.text.startswith(f"Line {named} ")
 
 
-def waiting(function, other=2, *, ran=(), waited=90):
+def waiting(function, other=2, *, ran=(), waited=90, **more):
     """Line 4 takes 100 of 110 ms and waits in most of it; `ran` are ops of the other thread."""
     ops = [line(1, 3, 0, 10 * MS), line(2, 4, 10 * MS, 110 * MS), *ran]
-    prof = profile(ops, info=info(110 * MS, thread_id=1), sources={"In[1]": SOURCE})
+    prof = profile(ops, info=info(110 * MS, thread_id=1, **more), sources={"In[1]": SOURCE})
     prof.info["threads"] = [{"thread_id": 2, "name": "reader"}]
     prof.tables["thread_waits"] = table(THREAD_WAITS, [
         {"start_ns": 11 * MS, "end_ns": (11 + waited) * MS, "thread_id": 1, "function": function,
@@ -168,6 +168,15 @@ def test_a_line_that_sleeps_does_no_work():
     found = waiting("time.sleep", -1)
     assert found.text.endswith(", mostly in `time.sleep`.")
     assert found.remedy.startswith("This code sleeps")
+
+
+@pytest.mark.parametrize(("waited", "is_cut"), [(90, False), (40, True)])
+def test_a_wait_takes_as_long_beside_other_processes(waited, is_cut):
+    load = {"cores": 2, "own_cores": 0.25, "other_cores": 1.71, "waiting": 0.75}
+    quiet = waiting("time.sleep", -1, waited=waited)
+    busy = waiting("time.sleep", -1, waited=waited, load=load)
+    assert busy.gain_ns == (quiet.gain_ns // 4 if is_cut else quiet.gain_ns) > 0
+    assert ("kept the code waiting for a core" in busy.text) == is_cut
 
 
 def test_a_waiting_line_tells_what_the_thread_ran():
