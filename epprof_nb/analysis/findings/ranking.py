@@ -59,6 +59,8 @@ _ONLY_IMPORTS = 0.8
 """Minimum share of the wall time for imports to come before what the rest could save."""
 _NOTABLE_PART = 0.1
 """Minimum part of the wall time that profiling added for findings to say so."""
+_MOST = 0.5
+"""Minimum part from which findings that leave it out say so: their shares are of what is left."""
 WITHOUT_GAIN = frozenset({"hot line", "hot op"})
 """Kinds whose gain is not known: less of this work, or none, would have to do."""
 
@@ -162,10 +164,18 @@ def _without_profiler(finding: Finding, added: AddedTime, wall_ns: int) -> Findi
     """Return a finding with the gain of the code without the profiler.
 
     What profiling added is spread over the critical path, from which gains are computed. If it is
-    much, the sentence says that its times include it.
+    much, the sentence says that its times include it. One whose times leave it out says so if it
+    is most of the wall time.
     """
+    estimated = "" if added.is_measured else "an estimated "
     if finding.is_unprofiled:
-        return finding
+        if added.total_ns < _MOST * wall_ns:
+            return finding
+        rest = (
+            f" Profiling added {estimated}{duration(added.total_ns)} to the wall time of "
+            f"{duration(wall_ns)}, which this leaves out."
+        )
+        return replace(finding, text=finding.text + rest)
     part = 1 - added.total_ns / wall_ns
     low, gain, high = (
         round(value * part) for value in (finding.low_ns, finding.gain_ns, finding.high_ns)
@@ -173,8 +183,8 @@ def _without_profiler(finding: Finding, added: AddedTime, wall_ns: int) -> Findi
     text = finding.text
     if gain and added.total_ns >= _NOTABLE_PART * wall_ns:
         text += (
-            f" Profiling added {'' if added.is_measured else 'an estimated '}"
-            f"{duration(added.total_ns)} to the wall time, which the gain leaves out."
+            f" Profiling added {estimated}{duration(added.total_ns)} to the wall time, which the "
+            "gain leaves out."
         )
     return replace(finding, text=text, gain_ns=gain, gain_low_ns=low, gain_high_ns=high)
 

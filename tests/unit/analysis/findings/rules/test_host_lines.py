@@ -46,6 +46,18 @@ def test_a_line_is_without_its_share_of_what_profiling_added():
     assert found.gain_ns == 120 * MS
 
 
+def test_a_line_tells_where_the_rest_of_the_wall_time_went():
+    """Recording took 180 of 200 ms, so that the line has most of 20 ms."""
+    prof = on_the_host(30 * MS, 10 * MS, added_ns={"total": 180 * MS, "error": MS})
+    (found,) = of_kind(prof, "hot line")
+    assert found.text.endswith(
+        "accounts for 75 % of the wall time (15.0 ms in 5 executions, without 135 ms that "
+        "profiling added). Profiling added 180 ms to the wall time of 200 ms, which this "
+        "leaves out."
+    )
+    assert found.gain_ns == 15 * MS
+
+
 def test_a_line_is_without_what_recording_it_took(monkeypatch):
     """Each of 11 statements took 5 ms; a loop takes those inside of it longer, too."""
     monkeypatch.setattr(profiler_costs, "_COLD_NS", {0: 0})
