@@ -32,6 +32,10 @@ _LOCK_REMEDY = (
     "This code waits for a lock. Hold the lock for less time in the other threads, or do other "
     "work meanwhile."
 )
+_ALONE_REMEDY = (
+    "This code waits while the process has no other thread: for a time limit or another process. "
+    "Shorten what it waits for, or do other work meanwhile."
+)
 _LOOP_REMEDY = (
     "This code waits until a coroutine can go on: for a timer, the network or a process. Begin to "
     "wait for more of these at once (`asyncio.gather`, `asyncio.create_task`)."
@@ -116,7 +120,17 @@ def known_wait(
         text = f", mostly to wait for {'a lock of ' if is_lock else ''}{label}{more}"
         ran = _ran(index, thread, start, end)
         text += f", which ran {ran}" if ran else ""
+    elif not is_lock and _is_only_thread(index, table["thread_id"]):
+        return KnownWait(f", mostly in {code(function)}", _ALONE_REMEDY)
     return KnownWait(text, _LOCK_REMEDY if is_lock else CALL_REMEDY)
+
+
+def _is_only_thread(index: ProfileIndex, threads: IntArray) -> bool:
+    """Return whether no threads but these were recorded."""
+    profile, known = index.profile, set(thread_names(index.profile.info))
+    for name in ("ops", "thread_waits", "host_samples"):
+        known |= set(np.unique(profile.tables[name]["thread_id"]).tolist())
+    return known <= {MISSING, *threads.tolist()}
 
 
 def wait_of_statements(index: ProfileIndex, rows: IntArray, total_ns: float) -> KnownWait | None:

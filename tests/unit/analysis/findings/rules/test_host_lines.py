@@ -145,11 +145,11 @@ def test_waits_for_threads_are_no_time_of_a_line_while_others_work(thread, funct
     assert found.text.startswith(f"Line {named} ")
 
 
-def waiting(function, other=2, *, ran=(), waited=90, **more):
+def waiting(function, other=2, *, ran=(), waited=90, named=True, **more):
     """Line 4 takes 100 of 110 ms and waits in most of it; `ran` are ops of the other thread."""
     ops = [line(1, 3, 0, 10 * MS), line(2, 4, 10 * MS, 110 * MS), *ran]
     prof = profile(ops, info=info(110 * MS, thread_id=1, **more), sources={"In[1]": SOURCE})
-    prof.info["threads"] = [{"thread_id": 2, "name": "reader"}]
+    prof.info["threads"] = [{"thread_id": 2, "name": "reader"}] if named else []
     prof.tables["thread_waits"] = table(THREAD_WAITS, [
         {"start_ns": 11 * MS, "end_ns": (11 + waited) * MS, "thread_id": 1, "function": function,
          "other_thread_id": other}
@@ -180,6 +180,14 @@ def test_a_line_that_sleeps_does_no_work():
     found = waiting("time.sleep", -1)
     assert found.text.endswith(", mostly in `time.sleep`.")
     assert found.remedy.startswith("This code sleeps")
+
+
+def test_the_only_thread_of_a_program_waits_for_no_other():
+    found = waiting("Condition.wait", -1, named=False)
+    assert found.text.endswith(", mostly in `Condition.wait`.")
+    assert "no other thread" in found.remedy
+    lock = waiting("Lock.acquire", -1, named=False)
+    assert lock.text.endswith(", mostly to wait for a lock.")
 
 
 @pytest.mark.parametrize(("waited", "is_cut"), [(90, False), (40, True)])
