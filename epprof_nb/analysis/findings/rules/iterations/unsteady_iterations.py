@@ -43,7 +43,14 @@ _LOOK = "Look for what else runs then: other processes, a clock that changes, ot
 _LOOK_AT_PERIOD = "Look for what the code does once in {period} {unit}s."
 _LEAST_PERIODS = 3
 """Number of outlying iterations from which equal distances between them are not chance."""
-_GROWTH = "Look for what grows: lists of tensors, memory, stored data."
+_GROWTH = (
+    "Look for what grows: the data of a loop or comprehension inside, lists of tensors, memory, "
+    "stored data."
+)
+_MORE_STATEMENTS = (
+    "A loop inside runs more often in each iteration. If that is meant, an iteration has more work "
+    "and is no slower: make the work of the inner loop faster."
+)
 _REPEATED_WORK = (
     "Look for work of earlier iterations that runs again: detach what an iteration passes on to "
     "the next (`.detach()`), so that its backward pass ends there, and empty lists that grow."
@@ -190,6 +197,9 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
     ran = f"it ran {plural(int(statements[-1]), 'statement')}" if statements is not None else ""
     ran += f", the first one {int(statements[0]):,}" if statements is not None else ""
     reason = more or ran or clock
+    remedy = (
+        _REPEATED_WORK if more else _MORE_STATEMENTS if ran else _SLOW_CLOCK if clock else _GROWTH
+    )
     yield _finding(
         index,
         steady.take(slice(len(steady) // 2, None)),
@@ -197,7 +207,7 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
         f"longer than the first steady one{f'; {reason}' if reason else ''}.",
         gain,
         kind="drift",
-        remedy=_REPEATED_WORK if more else _SLOW_CLOCK if clock else _GROWTH,
+        remedy=remedy,
         low=low,
         high=min(high, max(int(steady["wall_ns"].sum()), gain)),
     )

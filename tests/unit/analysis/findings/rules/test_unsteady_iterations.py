@@ -225,5 +225,7 @@ def test_iterations_that_run_more_statements_take_longer(slow, kinds):
     for f in found:
         if f.kind == "drift":
             assert "; it ran 31 statements, the first one 2." in f.text
+            assert f.remedy.startswith("A loop inside runs more often")
+            assert "memory" not in f.remedy
         else:
             assert f.text.startswith("1 iteration (7) of line 1")
