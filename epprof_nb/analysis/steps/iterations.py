@@ -43,8 +43,9 @@ def iterations(index: ProfileIndex, least: int = MIN_ITERATIONS) -> Iterations:
 
     Steps are the steps of an optimizer, as in the headline. A loop is a statement in whose turns
     another one ran `least` times or more; recursive calls and resumed generators are no turns. An
-    iteration begins with the first statement of its body, and ends where the next one begins. In a
-    function without statements, the lines of launches show the loop.
+    iteration begins with the first statement of its body, and ends where the next one begins. The
+    one that an error ended, such as Ctrl-C, is none. In a function without statements, the lines of
+    launches show the loop.
     """
     start, end = repeat_bounds(index.profile.info)
     names = repeat_names(index.profile.info)
@@ -98,6 +99,16 @@ def _longest_loop(index: ProfileIndex, least: int) -> Iterations:
     alone = body[ops["count"][body] == 1]
     start = np.sort(ops["start_ns"][alone])
     end = np.append(start[1:], ops["end_ns"][loop])
-    if len(alone) < len(body):
+    if len(alone) < len(body) or _is_interrupted(index, loop):
         start, end = start[:-1], end[:-1]
     return Iterations(np.arange(len(start)), start, end, "iteration", loop)
+
+
+def _is_interrupted(index: ProfileIndex, loop: int) -> bool:
+    """Return whether the error that ended the profile was raised in a loop: nothing follows it."""
+    if not index.profile.info.get("error"):
+        return False
+    ops = index.profile.tables["ops"]
+    follows = ops["start_ns"] >= ops["end_ns"][loop]
+    follows &= (ops["line"] != MISSING) & (ops["thread_id"] == ops["thread_id"][loop])
+    return not follows.any()

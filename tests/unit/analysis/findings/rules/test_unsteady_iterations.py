@@ -1,5 +1,7 @@
 """Findings about warm-up, outliers and drift: planted, and without the cause."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -229,3 +231,18 @@ def test_iterations_that_run_more_statements_take_longer(slow, kinds):
             assert "memory" not in f.remedy
         else:
             assert f.text.startswith("1 iteration (7) of line 1")
+
+
+@pytest.mark.parametrize("error", [None, "KeyboardInterrupt"])
+@pytest.mark.parametrize("follows", [False, True])
+def test_the_iteration_that_an_error_ended_is_not_slow(error, follows):
+    """The last of 20 iterations takes 50 times as long as the others."""
+    ends = [MS * (i + 1) for i in range(19)] + [69 * MS]
+    ops = [line(1, 1, 0, ends[-1])]
+    ops += [line(2 + i, 2, begin, end, 1) for i, (begin, end) in enumerate(pairwise([0, *ends]))]
+    ops += [line(90, 3, ends[-1], ends[-1] + MS)] * follows
+    source = "for i in items:\n    work(i)\nraise KeyboardInterrupt\n"
+    prof = profile(ops, info=info(ends[-1] + MS, error=error), sources={"In[1]": source})
+    is_interrupted = error is not None and not follows
+    assert len(prof.steadiness()) == (19 if is_interrupted else 20)
+    assert bool(of_kind(prof, "outliers")) is not is_interrupted
