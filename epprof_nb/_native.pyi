@@ -1572,6 +1572,12 @@ def ort_begin_run(session: int, /) -> int:
 def ort_end_run(op_id: int, /) -> None:
     """End the op that `ort_begin_run` opened."""
 
+def ort_end_refused_run(session: int, since_ns: int, /) -> None:
+    """End what a call that raised left open on this thread since a time of the clock.
+
+    This is for sessions that ONNX Runtime profiles as a whole.
+    """
+
 def ort_observe_run(session: int, /) -> None:
     """Observe the next run of a session on the calling thread, until `ort_take_run`.
 

@@ -78,6 +78,7 @@ class _RunMethod:
             try:
                 result = self._run_recorded(session, args, kwargs, key)
             except BaseException as error:
+                self._end_refused(session, begin)
                 failed_runs.add_call(begin, error)
                 raise
             cost = _native.cost_resume(cost)
@@ -97,6 +98,11 @@ class _RunMethod:
             baseline.wait -= 1
             return self._original(session, *args, **kwargs)
         return self._run_timed(baseline, session, args, kwargs)
+
+    def _end_refused(self, session: object, begin_ns: int) -> None:
+        observed = sessions.observed(session)
+        if observed is not None and observed.number is not None:
+            _native.ort_end_refused_run(observed.number, begin_ns)
 
     def _inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         """Return the inputs of a run by name; None if the arguments do not contain them."""

@@ -18,9 +18,14 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("refused", CALLS)
-def test_a_refused_run_ends_with_its_error(installed, x, refused):
-    session = installed.InferenceSession(models.chain())
+def test_a_refused_run_ends_with_its_error(installed, x, tmp_path, refused, whole):
+    options = installed.SessionOptions()
+    if whole:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(tmp_path / "whole")
+    session = installed.InferenceSession(models.chain(), options)
     names, change = CALLS[refused]
     with epprof_nb.profile(ort_nodes="every") as prof:
         with pytest.raises(Exception, match="INVALID_ARGUMENT"):

@@ -61,14 +61,14 @@ uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   return op;
 }
 
-int end_events_of(const void* owner, const EventEnd& end) {
+int end_events_of(const void* owner, int64_t since_ns, const EventEnd& end) {
   ThreadState* t = stack_thread();
   if (!t) return 0;
   StackLockGuard stack_lock(t);
   int ended = 0;
   for (uint32_t i = t->depth; i-- > 0;) {
     Entry& entry = t->stack[i];
-    if (entry.owner != owner) continue;
+    if (entry.owner != owner || entry.start < since_ns) continue;
     entry.name = end.name;
     entry.category = end.category;
     entry.payload_id = end.payload_id;

@@ -20,9 +20,9 @@ uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t n
 bool is_event_open(const void* owner, uint32_t tag);
 // Returns the op of the event; 0: none was open.
 uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end);
-// Ends the events that `owner` left open on this thread, all with the name, category and payload of
-// `end`, and returns their number.
-int end_events_of(const void* owner, const EventEnd& end);
+// Ends the events that `owner` left open on this thread since a time, all with the name, category and
+// payload of `end`, and returns their number.
+int end_events_of(const void* owner, int64_t since_ns, const EventEnd& end);
 void log_node_usage(const NodeUsageRecord& record);
 
 }  // namespace epprof

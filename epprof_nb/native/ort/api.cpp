@@ -71,6 +71,10 @@ uint64_t epprof_ort_begin_run(uint32_t session) { return begin_run(session); }
 
 void epprof_ort_end_run(uint64_t op_id) { end_run(op_id); }
 
+void epprof_ort_end_refused_run(uint32_t session, int64_t since_ns) {
+  end_refused_run(session, since_ns);
+}
+
 void epprof_ort_observe_run(uint32_t session) { observe_run(session); }
 
 void epprof_ort_take_run(uint64_t out[6]) {

@@ -38,6 +38,7 @@ void epprof_ort_expect_run_file(int expected);
 int32_t epprof_ort_nodes_of_last_run(void);       // -1: unknown
 uint64_t epprof_ort_begin_run(uint32_t session);   // the op id for epprof_ort_end_run; 0: not recording
 void epprof_ort_end_run(uint64_t op_id);
+void epprof_ort_end_refused_run(uint32_t session, int64_t since_ns);
 // Observes the next run of a session on this thread; see ort/run_observer.h. out: the op (0: the
 // run did not start), launches, their hashes with and without sizes, whether it is profiled, and
 // whether it has subgraphs.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <new>
 #include <utility>
 #include <vector>
@@ -39,7 +40,8 @@ struct Profiler : EpProfiler {
 thread_local int32_t nodes_of_last_run = -1;
 thread_local int events_open = 0;
 ForkSafeMutex whole_mutex;
-std::set<uint32_t>& profiled_as_whole = *new std::set<uint32_t>;  // sessions
+// The profiler by session.
+std::map<uint32_t, const void*>& profiled_as_whole = *new std::map<uint32_t, const void*>;
 thread_local uint64_t events_epoch = 0;  // the recording that `events_open` belongs to
 // The ops that begin_run opened on this thread. A kernel of one session may run another session.
 struct OpenedRun {
@@ -193,30 +195,32 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
   end->payload_id = intern_event_details(details);
 }
 
-void set_profiled_as_whole(uint32_t session, bool profiled) {
+void set_profiled_as_whole(const Profiler& profiler, bool profiled) {
   ForkLockGuard lock(whole_mutex);
   if (profiled) {
-    profiled_as_whole.insert(session);
+    profiled_as_whole[profiler.session] = &profiler;
   } else {
-    profiled_as_whole.erase(session);
+    profiled_as_whole.erase(profiler.session);
   }
 }
 
 // ONNX Runtime does not end the event of a run that it refuses, such as for an input's type.
-void end_refused_run(Profiler* profiler) {
+void end_events_of_run(const void* profiler, uint32_t session, int64_t since_ns) {
   EventDetails details;
-  details.session = profiler->session;
-  EventEnd end{epprof_now_ns(), -1, profiler->run_name, kOrtRun, intern_event_details(details)};
-  events_open = std::max(0, events_open - end_events_of(profiler, end));
+  details.session = session;
+  EventEnd end{epprof_now_ns(), -1, intern_event_text(kRunName), kOrtRun,
+               intern_event_details(details)};
+  events_open = std::max(0, events_open - end_events_of(profiler, since_ns, end));
 }
 
 // ONNX Runtime releases a run's profiler on the run's thread before the run returns, even if it
 // skips EndProfiling. It does so for a CUDA graph replay (1.31.1).
 void release(EpProfiler* self) {
   auto* profiler = static_cast<Profiler*>(self);
-  if (profiler->whole_session) set_profiled_as_whole(profiler->session, false);
+  if (profiler->whole_session) set_profiled_as_whole(*profiler, false);
   if (!profiler->whole_session) {
-    if (profiler->depth.load(std::memory_order_relaxed)) end_refused_run(profiler);
+    bool is_open = profiler->depth.load(std::memory_order_relaxed) != 0;
+    if (is_open) end_events_of_run(profiler, profiler->session, 0);
     bool seen = recording_ops.load(std::memory_order_relaxed) &&
                 profiler->run_epoch.load(std::memory_order_acquire) ==
                     epoch.load(std::memory_order_relaxed);
@@ -229,7 +233,7 @@ Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
   auto& profiler = *static_cast<Profiler*>(self);
   profiler.start_clock_ns = epprof_now_ns();
   profiler.offset_ns = offset_ns;
-  if (profiler.whole_session) set_profiled_as_whole(profiler.session, true);
+  if (profiler.whole_session) set_profiled_as_whole(profiler, true);
   if (profiler.has_file) file_opened.load()();
   return nullptr;
 }
@@ -298,7 +302,7 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
 Status* end_profiling(EpProfiler* self, EventsContainer* container) {
   return as_status([&] {
     auto& profiler = *static_cast<Profiler*>(self);
-    if (profiler.whole_session) set_profiled_as_whole(profiler.session, false);
+    if (profiler.whole_session) set_profiled_as_whole(profiler, false);
     uint64_t run_op = 0;
     if (!profiler.whole_session) {
       if (!profiler.has_file) return;
@@ -358,6 +362,16 @@ uint64_t push_run_op(uint32_t session) {
 bool is_profiled_as_whole(uint32_t session) {
   ForkLockGuard lock(whole_mutex);
   return profiled_as_whole.count(session) != 0;
+}
+
+void end_refused_run(uint32_t session, int64_t since_ns) {
+  const void* profiler = nullptr;
+  {
+    ForkLockGuard lock(whole_mutex);
+    auto found = profiled_as_whole.find(session);
+    if (found != profiled_as_whole.end()) profiler = found->second;
+  }
+  if (profiler) end_events_of_run(profiler, session, since_ns);
 }
 
 int open_events() {

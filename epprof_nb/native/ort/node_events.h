@@ -30,6 +30,9 @@ void end_run(uint64_t op_id);
 uint64_t opened_run(uint32_t session);  // the innermost open op; 0: belongs to another session
 // Whether ONNX Runtime profiles this session as a whole now.
 bool is_profiled_as_whole(uint32_t session);
+// Ends what a call that raised has left open on this thread since its begin, in a session that is
+// profiled as a whole. The profiler of a single run does so itself.
+void end_refused_run(uint32_t session, int64_t since_ns);
 int open_events();  // number of ONNX Runtime's events on this thread, while recording
 uint64_t push_run_op(uint32_t session);  // opens only the op; end it with `pop_op`
 

@@ -160,6 +160,14 @@ static PyObject* ort_end_run(PyObject* Py_UNUSED(m), PyObject* value) {
   Py_RETURN_NONE;
 }
 
+static PyObject* ort_end_refused_run(PyObject* Py_UNUSED(m), PyObject* args) {
+  unsigned int session;
+  long long since_ns;
+  if (!PyArg_ParseTuple(args, "IL", &session, &since_ns)) return NULL;
+  epprof_ort_end_refused_run(session, since_ns);
+  Py_RETURN_NONE;
+}
+
 static PyObject* ort_observe_run(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t session;
   if (to_u32(value, &session) < 0) return NULL;
@@ -216,6 +224,7 @@ PyMethodDef ort_functions[] = {
     {"ort_nodes_of_last_run", ort_nodes_of_last_run, METH_NOARGS, NULL},
     {"ort_begin_run", ort_begin_run, METH_O, NULL},
     {"ort_end_run", ort_end_run, METH_O, NULL},
+    {"ort_end_refused_run", ort_end_refused_run, METH_VARARGS, NULL},
     {"ort_observe_run", ort_observe_run, METH_O, NULL},
     {"ort_take_run", ort_take_run, METH_NOARGS, NULL},
     {"ort_run_options_type", ort_run_options_type, METH_NOARGS, NULL},
