@@ -1,6 +1,7 @@
 """Findings on copies between kernels in Python and nodes on ONNX Runtime's CPU provider."""
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
@@ -57,8 +58,12 @@ def test_copies_to_nodes_that_only_leaves_out_cost_what_their_nodes_take(ep, mon
     prof = profiled(ep)
     (found,) = found_in(prof, cpu_fallback.fallbacks, monkeypatch)
     assert " and 1 other ran on the CPU, with 60 copies (123 kB) to and from it that" in found.text
-    assert found.text.endswith("left out by `only=`.")
-    assert found.remedy == "Add operators or nodes to `only=`, or leave it out."
+    release = tuple(int(n) for n in onnxruntime.__version__.split(".")[:2])
+    if release >= (1, 26):  # earlier ones do not show a session's options
+        assert found.text.endswith("left out by `only=`.")
+        assert found.remedy == "Add operators or nodes to `only=`, or leave it out."
+    else:
+        assert found.text.endswith("although its session has kernels in Python.")
     nodes = prof.by_node()
     of_copies = nodes.loc[nodes["op_type"].str.startswith("Memcpy"), "host_ns"].sum()
     assert 0 < found.gain_ns <= of_copies

@@ -34,7 +34,7 @@ from epprof_nb.analysis.findings.rules.registry import (
 from epprof_nb.analysis.findings.shared_idle_time import with_causes, with_references
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.util.format import duration, percent
+from epprof_nb.util.format import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -192,18 +192,12 @@ def _without_profiler(finding: Finding, added: AddedTime, wall_ns: int) -> Findi
 def _without_waits(finding: Finding, kept: float) -> Finding:
     """Return a finding with the gain of the code on a machine without other processes.
 
-    They kept all of the code from a core alike, as far as is known.
+    They kept all of the code from a core alike, as far as is known. The headline says so.
     """
     low, gain, high = (
         round(value * (1 - kept)) for value in (finding.low_ns, finding.gain_ns, finding.high_ns)
     )
-    text = finding.text
-    if gain:
-        text += (
-            f" Other processes kept the code waiting for a core {percent(kept)} of the time, which "
-            "the gain leaves out."
-        )
-    return replace(finding, text=text, gain_ns=gain, gain_low_ns=low, gain_high_ns=high)
+    return replace(finding, gain_ns=gain, gain_low_ns=low, gain_high_ns=high)
 
 
 def counts_in_job(finding: Finding) -> bool:

@@ -249,7 +249,10 @@ class Headline:
         elif sentences and self.slowdown is None:
             sentences.append("How much recording slowed the code down is not known.")
         if self.kept_from_cores:
-            sentences.append(f"It {self.kept_from_cores}. These waits are part of the wall time.")
+            sentences.append(
+                f"It {self.kept_from_cores}. These waits are part of the wall time; without a GPU, "
+                "the gains of findings leave them out."
+            )
         return " ".join(sentences)
 
     @property

@@ -36,7 +36,9 @@ def test_the_line_says_that_the_code_waited_for_a_core(recorded):
     text = "waited for a core 75 % of the time, because other processes used 1.7 of 2 cores"
     busy = headline_of(under(BUSY, recorded))
     assert text in busy.line
-    assert f"It {text}. These waits are part of the wall time." in busy.overhead_note
+    assert (
+        f"It {text}. These waits are part of the wall time; without a GPU, " in busy.overhead_note
+    )
     assert text in epprof_nb.Profile(recorded.tables, {**recorded.info, "load": BUSY}).summary()
     assert "for a core" not in headline_of(under(QUIET, recorded)).line
 
@@ -47,10 +49,7 @@ def test_gains_leave_out_the_waits_for_a_core(recorded):
     assert quiet[0].kind == "idle"
     assert busy[0].gain_ns == round(quiet[0].gain_ns / 4)
     assert busy[0].high_ns == round(quiet[0].high_ns / 4)
-    assert busy[0].text == quiet[0].text + (
-        " Other processes kept the code waiting for a core 75 % of the time, which the gain "
-        "leaves out."
-    )
+    assert busy[0].text == quiet[0].text
 
 
 def test_a_gpu_may_have_worked_while_the_host_waited(recorded):
