@@ -196,7 +196,6 @@ def test_a_wait_takes_as_long_beside_other_processes(waited, is_cut):
     quiet = waiting("time.sleep", -1, waited=waited)
     busy = waiting("time.sleep", -1, waited=waited, load=load)
     assert busy.gain_ns == (quiet.gain_ns // 4 if is_cut else quiet.gain_ns) > 0
-    assert ("kept the code waiting for a core" in busy.text) == is_cut
 
 
 def test_a_waiting_line_tells_what_the_thread_ran():
