@@ -58,9 +58,9 @@ static int leave_scope(uint32_t key, Suspension suspension) {
   uint64_t frame = 0;
   int64_t begin = epprof_cost_begin(EPPROF_COST_FUNCTIONS);
   if (suspension != kNever && generator_frame(&frame) < 0) return -1;
-  if (suspension == kMarked) epprof_resume(frame);  // an exception may have come out of a `yield`
   see_greenlet();
-  if (frame && epprof_is_suspended(frame)) epprof_resume(frame);  // as in `mark_statement`
+  // An exception came out of a `yield`, or its resumption was not seen.
+  if (frame && epprof_is_suspended(frame)) epprof_resume(frame);
   epprof_leave_scope(key, frame);
   epprof_cost_end(EPPROF_COST_FUNCTIONS, begin);
   return 0;
