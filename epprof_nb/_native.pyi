@@ -548,6 +548,17 @@ def drain_node_stacks() -> dict[str, Any]:
     backward_is_own u32 (0: the node has no number, and this one ran before it).
     """
 
+def stay_in_function(depth: int, /) -> None:
+    """Announce that this thread stays in a function on its stack, ``sys._getframe(depth)``.
+
+    Until `leave_function`, which must come before the function returns, stacks of this thread are
+    read from their innermost frame to this one only: the frames of its callers do not change. Does
+    nothing if the function is a generator or coroutine, or if stacks are not recorded.
+    """
+
+def leave_function() -> None:
+    """End `stay_in_function`."""
+
 def current_stack() -> int:
     """Id of the calling thread's stack, as at a launch; -1 if stacks are not recorded."""
 

@@ -288,6 +288,7 @@ class CellRun:
     def _stop_recording(self, error: BaseException | None = None) -> None:
         if self._session is not None:
             ended_ns = _native.now_ns()
+            _native.leave_function()
             self._mark_repeat_time()
             if self._job is not None:
                 self._job.send_end(ended_ns)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
+from epprof_nb import _native
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
 from epprof_nb.notebook.cell_run import CellRun, OnError
@@ -291,6 +292,7 @@ class ProfileMagics(Magics):
     def _start(self) -> None:
         __tracebackhide__ = True
         self._record()
+        _native.stay_in_function(1)  # in the code of the cell, until it calls `_end` or fails
 
     def _record(self) -> bool:
         __tracebackhide__ = True

@@ -114,6 +114,18 @@ static PyObject* set_stack_bound(PyObject* Py_UNUSED(m), PyObject* value) {
   Py_RETURN_NONE;
 }
 
+static PyObject* stay_in_function(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint32_t shown;
+  if (to_u32(value, &shown) < 0) return NULL;
+  epprof_stacks_stay(shown);
+  Py_RETURN_NONE;
+}
+
+static PyObject* leave_function(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  epprof_stacks_leave();
+  Py_RETURN_NONE;
+}
+
 static PyObject* current_stack(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyLong_FromLong((int32_t)epprof_stacks_current());
 }
@@ -202,6 +214,8 @@ PyMethodDef stack_functions[] = {
     {"set_stack_bound", set_stack_bound, METH_O, NULL},
     {"drain_stacks", drain_stacks, METH_NOARGS, NULL},
     {"current_stack", current_stack, METH_NOARGS, NULL},
+    {"stay_in_function", stay_in_function, METH_O, NULL},
+    {"leave_function", leave_function, METH_NOARGS, NULL},
     {"walk_stack", walk_stack, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -176,6 +176,20 @@ size_t epprof_stacks_walk(epprof_frame out[EPPROF_MAX_FRAMES]) {
   return thread ? epprof_copy_frames(thread, out, &truncated) : 0;
 }
 
+void epprof_stacks_stay(uint32_t shown) {
+  ThreadState* t = read_stack.load() ? this_thread() : nullptr;
+  if (!t) return;
+  Walk walk(t);
+  const void* thread = walk.thread_state();
+  if (thread) t->stacks.made<StackTable>().base = epprof_find_base(thread, shown);
+}
+
+void epprof_stacks_leave(void) {
+  ThreadState* t = this_thread();
+  auto* table = t ? static_cast<StackTable*>(t->stacks.get()) : nullptr;
+  if (table) table->base = {};
+}
+
 uint32_t epprof_stacks_current(void) {
   ThreadState* t = this_thread();
   auto* read = read_stack.load();

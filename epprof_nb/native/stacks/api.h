@@ -28,6 +28,10 @@ void epprof_stacks_end(void);
 epprof_columns* epprof_stacks_drain(uint64_t counts[2]);
 void epprof_stacks_set_bound(uint64_t bytes);
 size_t epprof_stacks_walk(struct epprof_frame out[EPPROF_MAX_FRAMES]);
+// Until the `shown`-th function on the stack of the calling thread returns, the frames of its callers
+// are not read again. Call `epprof_stacks_leave` before it does.
+void epprof_stacks_stay(uint32_t shown);
+void epprof_stacks_leave(void);
 uint32_t epprof_stacks_current(void);  // the stack of the calling thread, as at a launch
 
 #ifdef __cplusplus

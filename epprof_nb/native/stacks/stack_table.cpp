@@ -140,7 +140,7 @@ void StackTable::release() {
 
 uint32_t StackTable::current(const void* thread) {
   uint32_t depth;
-  uint64_t hash = epprof_hash_frames(thread, &depth);
+  uint64_t hash = epprof_hash_frames(thread, &base, &depth);
   if (!depth) return kNoStack;
   uint64_t session = stack_counts.session.load(std::memory_order_relaxed);
   if (session_ != session) {

@@ -72,6 +72,8 @@ class StackTable final : public ThreadExtra {
   NewStacks take(uint64_t session);
   void release();  // while no walk can begin
 
+  epprof_base base{};  // of a call that the thread is in
+
  private:
   uint32_t add(const void* thread, uint64_t hash);
   std::shared_ptr<const CodeCopy> code(const void* object);

@@ -56,19 +56,28 @@ static inline uint64_t append(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-uint64_t epprof_hash_frames(const void* thread, uint32_t* depth) {
+static uint64_t hash_from(const void* frame, const struct epprof_base* base, uint32_t* depth) {
   uint64_t hash = 0;
   uint32_t n = 0;
   /* These include frames that sys._getframe does not show; the copy leaves them out. */
-  for (const void* frame = current_frame(thread); frame && n < EPPROF_MAX_FRAMES; n++) {
-    uint64_t version = epprof_code_version(code_of(frame));
+  for (; frame && n < EPPROF_MAX_FRAMES; n++) {
     /* The address of the instruction lies in the code object. */
-    uint64_t instruction = (uint64_t)pointer_at(frame, layout.frame_instruction);
-    hash = append(hash, instruction ^ version * 0xD6E8FEB86659FD93u);
+    const void* at = pointer_at(frame, layout.frame_instruction);
+    if (frame == base->frame && at == base->instruction) {
+      hash = append(hash, base->hash);
+      n += base->depth;
+      break;
+    }
+    uint64_t version = epprof_code_version(code_of(frame));
+    hash = append(hash, (uint64_t)at ^ version * 0xD6E8FEB86659FD93u);
     frame = pointer_at(frame, layout.frame_previous);
   }
   *depth = n;
   return n && !hash ? 1 : hash;
+}
+
+uint64_t epprof_hash_frames(const void* thread, const struct epprof_base* base, uint32_t* depth) {
+  return hash_from(current_frame(thread), base, depth);
 }
 
 static int is_shown(const void* frame) {
@@ -79,6 +88,28 @@ static int is_shown(const void* frame) {
   const char* instructions = code + layout.code_instructions;
   return (const char*)pointer_at(frame, layout.frame_instruction) >=
          instructions + 2 * int_at(code, layout.code_first_traceable);
+}
+
+static int is_generator(const void* frame) {
+  unsigned char owner = *((const unsigned char*)frame + layout.frame_owner);
+  return owner == layout.owner_generator;
+}
+
+static const void* shown_from(const void* frame) {
+  while (frame && !is_shown(frame)) frame = pointer_at(frame, layout.frame_previous);
+  return frame;
+}
+
+struct epprof_base epprof_find_base(const void* thread, uint32_t shown) {
+  const struct epprof_base none = {NULL, NULL, 0, 0};
+  const void* frame = shown_from(current_frame(thread));
+  while (frame && shown--) frame = shown_from(pointer_at(frame, layout.frame_previous));
+  if (!frame || is_generator(frame)) return none;
+  const void* caller = shown_from(pointer_at(frame, layout.frame_previous));
+  if (!caller) return none;
+  struct epprof_base base = {caller, pointer_at(caller, layout.frame_instruction), 0, 0};
+  base.hash = hash_from(caller, &none, &base.depth);
+  return base;
 }
 
 size_t epprof_copy_frames(const void* thread, struct epprof_frame out[EPPROF_MAX_FRAMES],

@@ -19,9 +19,22 @@ struct epprof_frame {
 void epprof_set_frame_layout(const struct epprof_frame_layout* layout);
 const struct epprof_frame_layout* epprof_current_layout(void);
 
+/* A frame that does not change, nor those around it, until a function that it calls returns. In a
+   notebook, 25 frames of the kernel are around those of a cell. */
+struct epprof_base {
+  const void* frame; /* null: none */
+  const void* instruction;
+  uint64_t hash; /* of the frame and those around it */
+  uint32_t depth;
+};
+
+/* The caller of the `shown`-th function on the stack, as in sys._getframe(shown). None if that is a
+   generator or coroutine, which another frame may resume. */
+struct epprof_base epprof_find_base(const void* thread, uint32_t shown);
+
 /* The hash of the current frames of a thread; 0 if it has none. `depth` counts them, up to
    EPPROF_MAX_FRAMES: the hash omits frames further out. */
-uint64_t epprof_hash_frames(const void* thread, uint32_t* depth);
+uint64_t epprof_hash_frames(const void* thread, const struct epprof_base* base, uint32_t* depth);
 
 /* Stores the frames that sys._getframe would show, the innermost first, and returns their number.
    `truncated` is set if there are more of them. */
