@@ -61,9 +61,11 @@ _OP_TYPES = {
 """Kinds of ops that are not `OPS`, by type."""
 _WITHOUT_COSTS = frozenset({"cell", "gc", "hlo", "hlo_module"})
 """Types of ops that are written once per profile, or found after it."""
-_ELSEWHERE = {OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
+_ELSEWHERE = {OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15}
 """Cost of recording elsewhere, as a share of the time that it takes in place: in the interpreter
 and the autograd engine, which call it, in caches that it leaves cold, and at the ends of ops."""
+_ELSEWHERE_OF_HOST_CALLS = 0.65
+"""The same of launches of the host device."""
 _COLD_NS = {100: 0, 600: 35, 3_000: 60, 12_000: 350, 30_000: 900}
 """The same of each statement, ns, by its mean duration: what runs in between evicts the profiler's
 code and data from the caches, before the part that is timed."""
@@ -71,11 +73,13 @@ _MODULE_NS = 600
 """The same of each call of a module, ns."""
 _PASS_NS, _HOOK_NS = 25_000, 2_500
 """The same of each backward pass on the host, and of each module in it, which has a hook."""
-_LAUNCH_NS = 1_000
-"""Time of CUPTI per launch, ns: its record, and to call the profiler. Fitted on 14 programs on a
-host of an H200 after an earlier profile, which slows the launches of a process down for good."""
-_NODE_NS = 250
-"""Time of CUPTI per node of a graph, ns, between the nodes; fitted likewise."""
+_LAUNCH_NS = {10_000: 560, 20_000: 1_130, 35_000: 1_970}
+"""Time of CUPTI per call, and of the profiler before and after what it times, ns, by the time from
+one call to the next: what runs in between evicts their code and data from the caches. Fitted on 34
+programs on a host of an H200. With values that were fitted on 11 of them, the estimates of the 23
+others were right, too."""
+_NODE_NS = {1_000: 700, 2_000: 90, 4_000: 50}
+"""Time of CUPTI per node of a graph, ns, by the duration of the node; fitted on two programs."""
 
 
 class ProfilerCosts(NamedTuple):
@@ -144,21 +148,31 @@ def _of_ops(index: ProfileIndex, kind: int, timed_ns: int) -> Costs:
     """Return what recording events of a kind took, by op: each event took the same."""
     ops = index.profile.tables["ops"]
     if kind == LAUNCHES:
-        calls = index.profile.tables["api_calls"]
-        is_gpu = ~calls.names("domain").equals("host")
-        events = 1.0 * sum_by_group(index.call_op, np.ones(len(calls), np.int64), len(ops))[:-1]
-        untimed = _LAUNCH_NS * sum_by_group(index.call_op, is_gpu.astype(np.int64), len(ops))[:-1]
-    else:
-        known = (_by_type(ops, _kind) == kind) & has_host_time(ops)
-        count = np.where(known, ops["count"], 0)
-        events = _statement_weights(index, count) if kind == STATEMENTS else count * 1.0
-        each = _by_type(ops, partial(_untimed_ns, on_host=not used_gpu(index)))
-        if kind == STATEMENTS:
-            each = _cold_ns(index)
-        untimed = count * each
+        return _of_calls(index, timed_ns)
+    known = (_by_type(ops, _kind) == kind) & has_host_time(ops)
+    count = np.where(known, ops["count"], 0)
+    events = _statement_weights(index, count) if kind == STATEMENTS else count * 1.0
+    each = _by_type(ops, partial(_untimed_ns, on_host=not used_gpu(index)))
+    if kind == STATEMENTS:
+        each = _cold_ns(index)
+    untimed = count * each
     costs: Costs = (
         events * timed_ns * (1 + _ELSEWHERE.get(kind, 0.0)) / max(events.sum(), 1) + untimed
     )
+    return costs
+
+
+def _of_calls(index: ProfileIndex, timed_ns: int) -> Costs:
+    """Return what recording API calls took, by op."""
+    ops, calls = index.profile.tables["ops"], index.profile.tables["api_calls"]
+    of_host = calls.names("domain").equals("host").astype(np.int64)
+    on_host, on_gpu = (
+        sum_by_group(index.call_op, chosen, len(ops))[:-1] for chosen in (of_host, 1 - of_host)
+    )
+    interval = index.profile.wall_ns / max(len(calls), 1)
+    untimed = np.interp(interval, list(_LAUNCH_NS), list(_LAUNCH_NS.values()))
+    each = timed_ns / max(len(calls), 1)
+    costs: Costs = on_host * each * (1 + _ELSEWHERE_OF_HOST_CALLS) + on_gpu * (each + untimed)
     return costs
 
 
@@ -312,7 +326,8 @@ def nodes_left(index: ProfileIndex) -> Costs:
     activities = index.profile.tables["activities"]
     duration = np.maximum(activities["end_ns"] - activities["start_ns"], 1)
     is_node = activities["graph_node_id"] != MISSING
-    left: Costs = np.where(is_node, np.maximum(1 - _NODE_NS / duration, 0), 1.0)
+    added = np.interp(duration, list(_NODE_NS), list(_NODE_NS.values()))
+    left: Costs = np.where(is_node, np.maximum(1 - added / duration, 0), 1.0)
     return left
 
 

@@ -19,8 +19,9 @@ GPU = {"devices": [{"device_id": 0, "name": "GPU", "kind": "gpu"}]}
 def _plain_costs(monkeypatch):
     """Take costs as they were timed, without what recording costs elsewhere."""
     monkeypatch.setattr(module, "_ELSEWHERE", dict.fromkeys(module._ELSEWHERE, 0.0))
-    monkeypatch.setattr(module, "_COLD_NS", {0: 0})
-    for name in ("_MODULE_NS", "_PASS_NS", "_HOOK_NS", "_LAUNCH_NS"):
+    for name in ("_COLD_NS", "_LAUNCH_NS"):
+        monkeypatch.setattr(module, name, {0: 0})
+    for name in ("_MODULE_NS", "_PASS_NS", "_HOOK_NS"):
         monkeypatch.setattr(module, name, 0)
 
 
@@ -107,14 +108,33 @@ def test_queued_launches_cost_nothing():
     assert of_host.of_threads == of_device.of_threads == {"launches": 5_000}
 
 
-def test_nodes_of_graphs_cost_time_of_the_device():
+@pytest.mark.parametrize(("wall_ns", "each_ns"), [(55_000, 100), (165_000, 150)])
+def test_calls_of_a_gpu_cost_more_if_much_ran_between_them(monkeypatch, wall_ns, each_ns):
+    monkeypatch.setattr(module, "_LAUNCH_NS", {5_000: 100, 25_000: 200})
+    rows, activities, calls, _ = launches(500)
+    found = estimated(rows, activities, calls, wall_ns, GPU, launches=5_000)
+    assert found.of_threads == {"launches": 5_000 + 11 * each_ns}
+
+
+def test_launches_on_the_host_cost_a_part_elsewhere():
+    rows, activities, calls, end = launches(500)
+    calls = [one | {"domain": "host"} for one in calls]
+    parts = estimated(rows, activities, calls, end, launches=1_000).of_threads
+    assert parts == {"launches": round(1_000 * (1 + module._ELSEWHERE_OF_HOST_CALLS))}
+
+
+@pytest.mark.parametrize(("node_ns", "each_ns"), [(2_000, 400), (5_000, 100)])
+def test_nodes_of_graphs_cost_time_of_the_device(monkeypatch, node_ns, each_ns):
+    monkeypatch.setattr(module, "_NODE_NS", {1_000: 600, 3_000: 200, 5_000: 100})
     calls = [call(1_000, 2_000, correlation_id=1, name="cuGraphLaunch", op_id=1)]
+    begins = [3_000 + i * node_ns for i in range(8)]
     nodes = [
-        kernel(3_000 + i * 10_000, 13_000 + i * 10_000, 1, correlation_id=1, graph_node_id=9 + i)
-        for i in range(8)
+        kernel(begin, begin + node_ns, 1, correlation_id=1, graph_node_id=9 + i)
+        for i, begin in enumerate(begins)
     ]
-    found = estimated([line(1, 1, 0, 3_000)], nodes, calls, 83_000, GPU, statements=1)
-    assert found.total_ns == pytest.approx(8 * module._NODE_NS, rel=0.1)
+    wall_ns = begins[-1] + node_ns
+    found = estimated([line(1, 1, 0, 3_000)], nodes, calls, wall_ns, GPU, statements=1)
+    assert found.total_ns == pytest.approx(8 * each_ns, rel=0.1)
 
 
 @pytest.mark.parametrize(
