@@ -2,16 +2,18 @@
 
 ::
 
-    python -m tests.benchmarks.added_time [--rounds 20] [--gpu] [--others] [--held-out]
+    python -m tests.benchmarks.added_time [--rounds 20] [--gpu] [--others] [--notebooks NAME]
 
-Each round times ten runs of a program without a profiler (one of those of ``--held-out``, whose
+Each round times ten runs of a program without a profiler (one of those of ``--notebooks``, whose
 state of the garbage collector matters), then runs two profiled cells of it: one
 with five warm-ups and five repeats, which measures what profiling adds, and one without, which
 estimates it. The truth is the median over the rounds of the ratio of the two times, of each of the
 cells. What a cell says is right if it differs from the truth by at most 30 % of it, or two points.
 An estimate of "at least" some share is right if the truth is not below it. Repeats that vary too
 much say nothing. ``--others`` runs other programs: the factors of the estimate were fitted to the
-first ones. To those of ``--held-out`` nothing was fitted. ``--gpu`` adds programs on an NVIDIA GPU.
+first ones. ``--notebooks`` runs programs of a file in ``tests/benchmarks/notebooks``, which says
+what was fitted to them. ``--gpu`` adds programs on an NVIDIA GPU, ``--estimates`` leaves out the
+cells that measure.
 
 On a host that other processes use, ``--processor`` takes the processor time of the process for the
 truth, and for the estimate, and takes no samples, which another thread does.
@@ -30,7 +32,7 @@ from traitlets.config import Config
 
 from epprof_nb.analysis.added_time.added_time import AddedTime
 from tests.benchmarks.shared.harness import header
-from tests.benchmarks.shared.notebook_programs import HELD_OUT
+from tests.benchmarks.shared.notebook_programs import NAMES, programs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,7 +217,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--gpu", action="store_true", help="programs on a GPU, too")
     parser.add_argument("--others", action="store_true", help="other programs")
-    parser.add_argument("--held-out", action="store_true", help="programs of notebooks")
+    parser.add_argument("--notebooks", choices=NAMES, help="programs of notebooks")
+    parser.add_argument("--estimates", action="store_true", help="no cells with repeats")
     parser.add_argument("--processor", action="store_true", help="times of the processor")
     given = parser.parse_args()
     header("What cells say that profiling added")
@@ -229,16 +232,17 @@ def main() -> None:
         shell.run_cell(OTHER_SETUP).raise_error()
         programs = OTHER_PROGRAMS
     setups, runs = {}, 10
-    if given.held_out:
-        setups = {name: setup for name, (setup, _) in HELD_OUT.items()}
-        programs = {name: cell for name, (_, cell) in HELD_OUT.items()}
+    if given.notebooks:
+        found = programs_of(given.notebooks)
+        setups = {name: setup for name, (setup, _) in found.items()}
+        programs = {name: cell for name, (_, cell) in found.items()}
         runs = 1
     if given.gpu:
         shell.run_cell(GPU_SETUP).raise_error()
         programs = programs | GPU_PROGRAMS
     clock = time.process_time if given.processor else time.perf_counter
     kinds = [Cell("--no-samples" if given.processor else "", clock, estimates=True)]
-    if not given.processor:
+    if not given.processor and not given.estimates:
         kinds.insert(0, Cell(f"--warmup {_WARMUPS} --repeat {_REPEATS}", clock, estimates=False))
     print(f"{'program':26} {'one run':>10} {'truth':>8} {'error':>7} {'median said':>12}  cells")
     right: dict[str, list[bool]] = {cell.options: [] for cell in kinds}
