@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.critical_path.profiler_costs import Costs
 
-_MAX_EVENTS = 200_000
-"""Maximum number of ops and API calls: the critical path of more takes long."""
+_MAX_EVENTS, _MAX_EVENTS_OF_HOST = 200_000, 1_000_000
+"""Maximum number of ops and API calls: the critical path of more takes long, and without a GPU, the
+sums of more (0.2 s per million)."""
 MAX_PART = 0.97
 """Maximum part of the wall time: a larger estimate would leave the code itself no time. So at most
 "at least 687 %" is stated (`added_time`)."""
@@ -83,8 +84,9 @@ def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
 def reason_without_estimate(index: ProfileIndex) -> str:
     """Return why it is not known what profiling added; empty if it is."""
     events = len(index.profile.tables["ops"]) + len(index.profile.tables["api_calls"])
-    if events > _MAX_EVENTS:
-        return f"the profile has more than {_MAX_EVENTS:,} ops and calls"
+    most = _MAX_EVENTS if used_gpu(index) else _MAX_EVENTS_OF_HOST
+    if events > most:
+        return f"the profile has more than {most:,} ops and calls"
     return index.cached(profiler_costs).reason
 
 

@@ -152,10 +152,14 @@ def test_it_is_not_known_where_frameworks_record(more, reason):
 
 def test_many_events_are_a_reason(monkeypatch):
     monkeypatch.setattr(estimated_time_module, "_MAX_EVENTS", 1)
-    found = profile([line(1, 1, 0, 9), line(2, 2, 9, 20)], info={"recording_costs": {"ops": 1}})
-    assert (
-        reason_without_estimate(ProfileIndex(found)) == "the profile has more than 1 ops and calls"
-    )
+    monkeypatch.setattr(estimated_time_module, "_MAX_EVENTS_OF_HOST", 2)
+    rows = [line(i, i, 9 * i, 9 * i + 9) for i in range(1, 4)]
+    kernels = [kernel(0, 9, 1, correlation_id=1)]
+    for count, activities, most in ((2, kernels, 1), (2, [], None), (3, [], 2)):
+        info = {"recording_costs": {"ops": 1}} | GPU
+        found = profile(rows[:count], activities, info=info)
+        reason = f"the profile has more than {most} ops and calls" if most else ""
+        assert reason_without_estimate(ProfileIndex(found)) == reason
 
 
 def test_parts_of_a_total_sum_up_to_it():
