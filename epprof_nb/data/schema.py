@@ -360,9 +360,9 @@ STACKS = TableSchema(
 HOST_SAMPLES = TableSchema(
     "host_samples",
     (
-        "One row per sample of a thread that launches or runs the cell, while it was in no "
-        "recorded API call and had made none for 0.5 ms: about 100 times a second, and more often "
-        "at first."
+        "One row per sample of a thread that launches or runs the cell, or ends waits of "
+        "other threads, while it was in no recorded API call and had made none for 0.5 ms: about "
+        "100 times a second, and more often at first."
     ),
     None,
     (

@@ -7,6 +7,7 @@
 #include "core/api.h"
 #include "core/clock.h"
 #include "core/fork.h"
+#include "core/stack_entries.h"
 
 namespace epprof {
 namespace {
@@ -27,6 +28,7 @@ bool is_recording = false;
 std::atomic<int> waiters{0};
 
 thread_local int left_out = 0;
+thread_local bool has_ended_wait = false;
 
 // The threads that waited do not exist in a child.
 ResetInChild reset([] {
@@ -84,12 +86,21 @@ void epprof_begin_lock_wait(epprof_waiter* waiter, const void* object) {
 void epprof_hand_over(const void* object) {
   int64_t now = epprof_now_ns();
   uint64_t thread = left_out ? 0 : epprof_thread_id();
-  ForkLockGuard guard(mutex);
-  for (epprof_waiter* waiter = first_waiter; waiter; waiter = waiter->next) {
-    if (waiter->object != object) continue;
-    waiter->handed_over = now;
-    waiter->other = thread;
+  bool ends_wait = false;
+  {
+    ForkLockGuard guard(mutex);
+    for (epprof_waiter* waiter = first_waiter; waiter; waiter = waiter->next) {
+      if (waiter->object != object) continue;
+      waiter->handed_over = now;
+      waiter->other = thread;
+      ends_wait = true;
+    }
   }
+  if (!ends_wait || !thread) return;
+  // Others depend on what the thread does, so it takes part in the recording: it is sampled. The
+  // first wait that it ends is for its start.
+  if (has_ended_wait) stack_thread();
+  has_ended_wait = true;
 }
 
 void epprof_end_lock_wait(epprof_waiter* waiter, int kind, int has_object) {

@@ -110,6 +110,31 @@ def test_threads_without_ops_and_launches_are_not_sampled():
     assert set(found.thread.tolist()) == {ids[0]}
 
 
+def test_a_thread_that_ends_waits_of_others_is_sampled():
+    def serve(done):
+        while not done.is_set():
+            wanted.wait()
+            wanted.clear()
+            sum(range(20_000))
+            served.set()
+
+    def program(done):
+        thread = threading.Thread(target=serve, args=(done,))
+        thread.start()
+        ids.append(thread.native_id)
+        while not done.is_set():
+            wanted.set()
+            served.wait()
+            served.clear()
+        wanted.set()
+        thread.join()
+
+    wanted, served, ids = threading.Event(), threading.Event(), []
+    found = Sampled(program, threads=2)
+    functions = {frame[1].rpartition(".")[2] for stack in found.of(ids[0]) for frame in stack}
+    assert "serve" in functions
+
+
 def test_threads_of_the_profiler_are_not_sampled():
     def own(done):
         with epprof_nb.op("work"):
