@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from epprof_nb.analysis.base.time_off_cores import waits_for_cores
 from epprof_nb.analysis.critical_path.between_same_events import pieces_of, with_alike
 from epprof_nb.analysis.critical_path.columns import MAX_NS
 from epprof_nb.analysis.critical_path.sampled_joins import joins_of_waits
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.critical_path.thread_joins import Intervals
     from epprof_nb.analysis.critical_path.threads import Threads
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.table import Table
 
 Idle = Literal["fixed", "event loop", "queued", "until time", "exclusive", "last turn"] | int
 """The end of idle time: after a fixed time, or at a time of the clock; or, for the thread with this
@@ -67,7 +67,11 @@ def idle_times(index: ProfileIndex, threads: Threads) -> dict[int, Intervals]:
         known = known_waits(index, threads, number, thread_id)
         events = np.sort(np.concatenate([ops["start_ns"][own], ops["end_ns"][own], *known]))
         events = events[np.diff(events, prepend=events[:1] - 1) != 0]  # faster than np.unique
-        times = samples["start_ns"][rows], samples["processor_ns"][rows], _waited(samples, rows)
+        times = (
+            samples["start_ns"][rows],
+            samples["processor_ns"][rows],
+            waits_for_cores(samples, rows),
+        )
         idle = with_alike(_between(*times, events, known), index, own, known)
         idle = union(*(np.append(*bounds) for bounds in zip(idle, waits, strict=True)))
         if len(idle[0]):
@@ -96,23 +100,6 @@ def _joined(start: IntArray, end: IntArray) -> Intervals:
     length = end - start
     is_first = np.append(True, (start[1:] - end[:-1]) * _IDLE > length[1:] + length[:-1])
     return start[is_first], end[np.append(is_first[1:], True)]
-
-
-def _waited(samples: Table, rows: IntArray) -> IntArray:
-    """Return how long a thread waited for a core before each of its samples but the first.
-
-    A wait is known once it has ended. What does not fit into the time since the last sample was
-    before that.
-    """
-    time, used, waited = (
-        np.diff(samples[name][rows]) for name in ("start_ns", "processor_ns", "core_wait_ns")
-    )
-    if (samples["core_wait_ns"][rows] == MISSING).any():
-        return np.zeros_like(time)
-    over = np.cumsum((waited + used - time)[::-1])[::-1]
-    before = over - np.minimum(np.minimum.accumulate(over[::-1]), 0)[::-1]
-    in_each: IntArray = waited + np.append(before[1:], 0) - before
-    return in_each
 
 
 def _between(

@@ -10,13 +10,15 @@ from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.thread_labels import thread_names
+from epprof_nb.analysis.base.time_off_cores import time_off_cores, used_by_other_threads
 from epprof_nb.analysis.base.waiting_frames import OF_EVENT_LOOPS, waiting_stacks
 from epprof_nb.analysis.findings.finding import code, launcher_name, place_name
 from epprof_nb.analysis.findings.frame_name import frame_name
 from epprof_nb.analysis.findings.host_waits import CALL_REMEDY
 from epprof_nb.analysis.utilisation.host_activity import samples_within
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.arrays.intervals import covered_between, union
+from epprof_nb.arrays.ids import unique_values
+from epprof_nb.arrays.intervals import contain, covered_between, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.schema import SLEEP
 
@@ -56,37 +58,55 @@ def waits_of_ops(index: ProfileIndex) -> tuple[IntArray, IntArray]:
     return op, np.maximum(waits["end_ns"] - waits["start_ns"], 0)
 
 
-def waits_of_function(
-    index: ProfileIndex, stack: int, start_ns: IntArray, end_ns: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return the rows of ``thread_waits`` in which a function of the user waited, by samples.
+def ops_of_samples(index: ProfileIndex) -> IntArray:
+    """Return the row of the op in which each sample is; `MISSING` for none."""
+    samples = index.profile.tables["host_samples"]
+    return index.tree.open_op_at(samples["thread_id"], samples["start_ns"])
 
-    The second array has the sampled time in each of them, ns. `stack` is a row of ``stacks``, a
-    frame of the function; only samples in the intervals count.
+
+def wait_of_function(
+    index: ProfileIndex, stack: int, start_ns: IntArray, end_ns: IntArray, total_ns: float
+) -> KnownWait | None:
+    """Return the wait that at least half of the time of a function of the user was, or None.
+
+    `stack` is a row of ``stacks``, a frame of the function; only samples in the intervals count.
     """
-    waits, samples = (index.profile.tables[name] for name in ("thread_waits", "host_samples"))
+    samples = index.profile.tables["host_samples"]
     lines, rows = index.cached(StackLines), samples_within(index, start_ns, end_ns)
     own = lines.own[samples["stack_id"][rows]]
     is_function = (own >= 0) & (lines.file.codes[own] == lines.file.codes[stack])
     is_function &= lines.function.codes[own] == lines.function.codes[stack]
     rows = rows[is_function]
-    time = np.zeros(len(waits), np.int64)
-    for thread in np.unique(samples["thread_id"][rows]).tolist():
+    wait, time = index.cached(waits_of_samples)[rows], np.zeros(_count(index), np.int64)
+    np.add.at(time, wait[wait >= 0], samples["interval_ns"][rows[wait >= 0]])
+    found = np.flatnonzero(time)
+    known = _known_wait(index, found, time[found], total_ns)
+    return known or _while_others_ran(index, rows)
+
+
+def waits_of_samples(index: ProfileIndex) -> IntArray:
+    """Return the row of ``thread_waits`` in which each sample is; `MISSING` for none."""
+    waits, samples = (index.profile.tables[name] for name in ("thread_waits", "host_samples"))
+    found = np.full(len(samples), MISSING, np.int64)
+    for thread in np.unique(samples["thread_id"]).tolist():
         of_thread = np.flatnonzero(waits["thread_id"] == thread)
         of_thread = of_thread[np.argsort(waits["start_ns"][of_thread], kind="stable")]
-        sampled = rows[samples["thread_id"][rows] == thread]
-        at = np.searchsorted(waits["start_ns"][of_thread], samples["start_ns"][sampled], "right")
-        sampled, row = sampled[at > 0], of_thread[at[at > 0] - 1]
-        inside = samples["start_ns"][sampled] < waits["end_ns"][row]
-        np.add.at(time, row[inside], samples["interval_ns"][sampled[inside]])
-    found = np.flatnonzero(time)
-    return found, time[found]
+        rows = np.flatnonzero(samples["thread_id"] == thread)
+        at = np.searchsorted(waits["start_ns"][of_thread], samples["start_ns"][rows], "right")
+        rows, row = rows[at > 0], of_thread[at[at > 0] - 1]
+        inside = samples["start_ns"][rows] < waits["end_ns"][row]
+        found[rows[inside]] = row[inside]
+    return found
 
 
-def known_wait(
+def _count(index: ProfileIndex) -> int:
+    return len(index.profile.tables["thread_waits"])
+
+
+def _known_wait(
     index: ProfileIndex, waits: IntArray, time: IntArray, total_ns: float
 ) -> KnownWait | None:
-    """Return the wait that at least half of the time of some code was, or None.
+    """Return the recorded wait that at least half of the time of some code was, or None.
 
     Parameters
     ----------
@@ -114,15 +134,50 @@ def known_wait(
         longest = int(np.bincount(of_thread, time[chosen]).argmax())
         rows, thread = np.flatnonzero(chosen)[of_thread == longest], int(awaited[longest])
         start, end = union(table["start_ns"][rows], table["end_ns"][rows])
-        name = thread_names(index.profile.info).get(thread)
-        label = code(name) if name else f"thread {thread}"
-        more = f" and {len(awaited) - 1} more" if len(awaited) > 1 else ""
-        text = f", mostly to wait for {'a lock of ' if is_lock else ''}{label}{more}"
+        label = _label(index, thread, len(awaited))
+        text = f", mostly to wait for {'a lock of ' if is_lock else ''}{label}"
         ran = _ran(index, thread, start, end)
         text += f", which ran {ran}" if ran else ""
     elif not is_lock and _is_only_thread(index, table["thread_id"]):
         return KnownWait(f", mostly in {code(function)}", _ALONE_REMEDY)
     return KnownWait(text, _LOCK_REMEDY if is_lock else CALL_REMEDY)
+
+
+def _while_others_ran(index: ProfileIndex, rows: IntArray) -> KnownWait | None:
+    """Return the wait that code was mostly in while other threads of the process ran, or None.
+
+    Nothing records which thread has the GIL: between recorded waits, samples show that the code
+    waited, but not for a core, and the load that other threads used one. `rows` are the samples of
+    the code.
+    """
+    samples, off = index.profile.tables["host_samples"], index.cached(time_off_cores)
+    if not len(rows):
+        return None
+    waits = index.cached(waits_of_samples)[rows]
+    is_between, interval = waits == MISSING, samples["interval_ns"][rows]
+    blocked, queued = (int(part[rows].sum(where=is_between)) for part in (off.blocked, off.queued))
+    recorded = int(interval.sum(where=~is_between))
+    own = unique_values(samples["thread_id"][rows])
+    if 2 * (recorded + blocked) < int(interval.sum()) - queued or not blocked:
+        return None
+    if 2 * used_by_other_threads(index, own) < blocked:
+        return None
+    start, end = union(samples["start_ns"][rows] - interval, samples["start_ns"][rows])
+    is_other = ~np.isin(samples["thread_id"], own) & (off.used > 0)
+    is_other &= contain(start, end, samples["start_ns"])
+    threads, of_thread = np.unique(samples["thread_id"][is_other], return_inverse=True)
+    if not len(threads):
+        return KnownWait(", mostly to wait while other threads ran", CALL_REMEDY)
+    thread = int(threads[np.bincount(of_thread, off.used[is_other]).argmax()])
+    label, ran = _label(index, thread, len(threads)), _ran(index, thread, start, end)
+    return KnownWait(f", mostly to wait while {label} ran{' ' + ran if ran else ''}", CALL_REMEDY)
+
+
+def _label(index: ProfileIndex, thread: int, count: int) -> str:
+    """Return the name of a thread, and how many others there are of `count`."""
+    name = thread_names(index.profile.info).get(thread)
+    more = f" and {count - 1} more" if count > 1 else ""
+    return (code(name) if name else f"thread {thread}") + more
 
 
 def _is_only_thread(index: ProfileIndex, threads: IntArray) -> bool:
@@ -147,8 +202,11 @@ def wait_of_statements(index: ProfileIndex, rows: IntArray, total_ns: float) -> 
     """
     op, time = index.cached(waits_of_ops)
     waits = np.flatnonzero(np.isin(op, rows))
-    found = known_wait(index, waits, time[waits], total_ns)
-    return found or _wait_in_event_loop(index, rows, total_ns)
+    found = _known_wait(index, waits, time[waits], total_ns)
+    found = found or _wait_in_event_loop(index, rows, total_ns)
+    return found or _while_others_ran(
+        index, np.flatnonzero(np.isin(index.cached(ops_of_samples), rows))
+    )
 
 
 def _wait_in_event_loop(index: ProfileIndex, rows: IntArray, total_ns: float) -> KnownWait | None:

@@ -26,7 +26,7 @@ from epprof_nb.analysis.findings.host_waits import (
     mostly_waited,
     wait_remedy,
 )
-from epprof_nb.analysis.findings.known_waits import known_wait, waits_of_function
+from epprof_nb.analysis.findings.known_waits import wait_of_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
@@ -69,7 +69,9 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
     start, end = complement(*_counted_elsewhere(index), 0, wall_ns)
     found = functions_of_host(index, start, end)
     lines = index.cached(StackLines)
-    names = lines.function.take(np.maximum(found.stack, 0)).to_list() if len(found.stack) else []
+    if not len(lines):
+        return
+    names = lines.function.take(np.maximum(found.stack, 0)).to_list()
     of_function = np.array([name not in (None, "", "<module>") for name in names], np.bool_)
     of_function &= found.stack >= 0
     if not of_function.any():
@@ -95,7 +97,7 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
     if max(high_ns - ns, ns - low_ns) > _PRECISE * unprofiled_ns:
         low, high = low_ns / unprofiled_ns, high_ns / unprofiled_ns
         shown = f"about {shown} ({100 * low:.0f} to {percent(high)})"
-    known = known_wait(index, *waits_of_function(index, stack, start, end), share * wall_ns)
+    known = wait_of_function(index, stack, start, end, share * wall_ns)
     waited = known is None and mostly_waited(index, int(share * wall_ns))
     remedy = wait_remedy(index) if waited else _REMEDY
     yield Finding(

@@ -6,7 +6,7 @@ from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.critical_path import profiler_costs
 from epprof_nb.analysis.steps.iterations import iterations
 from epprof_nb.data.profiles_without_gpu import OF_JOB
-from epprof_nb.data.schema import THREAD_WAITS
+from epprof_nb.data.schema import HOST_SAMPLES, THREAD_WAITS
 from tests.helpers.planted import MS, US, info, of_kind
 from tests.helpers.tiny import call, kernel, line, op, profile, table
 from tests.helpers.training import framework
@@ -203,6 +203,20 @@ def test_a_waiting_line_tells_what_the_thread_ran():
     ran[0]["end_ns"] -= 5 * MS
     found = waiting("Thread.join", ran=ran)
     assert found.text.endswith(" for `reader`, which ran line 4 (`z = store(y)`).")
+
+
+@pytest.mark.parametrize("used", [0.1, 0.9])
+def test_a_line_that_waits_between_recorded_waits_is_not_hot(used):
+    ops = [line(1, 3, 0, 10 * MS), line(2, 4, 10 * MS, 110 * MS)]
+    load = info(110 * MS, load={"own_cores": 1.0})
+    prof = profile(ops, info=load, sources={"In[1]": SOURCE})
+    prof.tables["host_samples"] = table(HOST_SAMPLES, [
+        {"start_ns": i * MS, "interval_ns": MS, "thread_id": 1, "stack_id": -1,
+         "processor_ns": int(i * MS * used), "core_wait_ns": 0}
+        for i in range(110)
+    ])  # fmt: skip
+    (found,) = of_kind(prof, "hot line")
+    assert found.text.endswith(", mostly to wait while other threads ran.") == (used == 0.1)
 
 
 def test_the_statement_in_which_the_profile_began_is_none_of_its_lines():

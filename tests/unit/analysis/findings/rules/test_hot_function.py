@@ -116,6 +116,38 @@ def test_waits_of_other_threads_count_for_nothing():
     assert found.gain_ns == 90 * MS
 
 
+def beside_worker(used, queued, own_cores):
+    """Thread 1 uses or waits for a core in parts of `parse`; thread 2 is in `store`."""
+    prof = sampled({"parse": 90, "store": 10})
+    samples = prof.tables["host_samples"]
+    stack, step = samples["stack_id"], MS
+    prof.tables["host_samples"] = tiny.table(HOST_SAMPLES, [
+        {"start_ns": i * step + thread, "stack_id": int(stack[0 if thread == 1 else -1]),
+         "interval_ns": step, "thread_id": thread, "processor_ns": int(i * step * part),
+         "core_wait_ns": int(i * step * (queued if thread == 1 else 0))}
+        for i in range(100) for thread, part in ((1, used), (2, own_cores))
+    ])  # fmt: skip
+    prof.info |= {
+        "load": {"own_cores": used + own_cores},
+        "threads": [{"thread_id": 2, "name": "pool_0"}],
+    }
+    return of_kind(prof, "hot function")[0]
+
+
+@pytest.mark.parametrize(("used", "queued", "own_cores", "waits"), [
+    (0.05, 0.0, 0.9, True),
+    (0.05, 0.8, 0.9, True),  # without the time in which it waited for a core
+    (0.2, 0.7, 0.9, False),
+    (0.8, 0.0, 0.9, False),
+    (0.05, 0.0, 0.1, False),  # no other thread used a core for as long
+])  # fmt: skip
+def test_a_function_that_waits_while_other_threads_run_is_not_hot(used, queued, own_cores, waits):
+    found = beside_worker(used, queued, own_cores)
+    ran = ", mostly to wait while `pool_0` ran line 12 of `store` (data.py)."
+    assert found.text.endswith(ran) == waits
+    assert found.remedy.startswith("This code waits for a thread") == waits
+
+
 def test_beside_device_work_idle_time_has_the_findings():
     assert not of_kind(sampled({"parse": 90}, gpu=True), "hot function")
 
