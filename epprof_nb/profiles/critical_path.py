@@ -116,7 +116,8 @@ class CriticalPath(ProfileData):
             program as it is and of the changed one, leave it out, as far as it is known
             (``info["recording_costs"]``). The low and high saving contain its error, of a third,
             and on a host that other processes use, whether they delayed the recording or the code.
-            ``wall_ns`` is the wall time of the profile, with the profiler, less the saving.
+            ``wall_ns`` and its bounds leave it out, too: where recording took most of the time, as
+            in recursive functions, the bounds are far apart.
             Kernels of several streams share the device: at the same time, or in turns, if each
             fills it. Removing one can make others faster, or start earlier: the high saving counts
             all time in which they overlapped with it, or waited although they were launched and

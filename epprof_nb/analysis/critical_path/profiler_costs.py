@@ -331,13 +331,18 @@ def nodes_left(index: ProfileIndex) -> Costs:
     return left
 
 
-def grouped(factors: Costs, groups: int) -> Costs:
-    """Return factors with at most a number of different values: means of neighbouring ones."""
+def grouped(factors: Costs, groups: int, ns: Costs | None = None) -> Costs:
+    """Return factors with at most a number of different values: means of neighbouring ones.
+
+    `ns` are the times to which they apply, whose sum they do not change; by default, one time.
+    """
     values, code = np.unique(factors, return_inverse=True)
     if len(values) <= groups:
         return factors
-    parts = np.array([part.mean() for part in np.array_split(values, groups)])
-    result: Costs = parts[np.repeat(np.arange(groups), _sizes(len(values), groups))][code]
+    weights = np.ones(len(values)) if ns is None else 1 + np.bincount(code, ns)
+    group = np.repeat(np.arange(groups), _sizes(len(values), groups))
+    means = np.bincount(group, values * weights) / np.bincount(group, weights)
+    result: Costs = means[group][code]
     return result
 
 

@@ -58,14 +58,16 @@ def what_if_table(
         np.array([min(getattr(row, part) or 0, wall) for row in found], np.int64)
         for part in ("low", "high", "ns")
     )
+    shorter = np.array([row.without_profiler for row in found], np.int64).reshape(-1, 3)
+    new, most, least = (wall - np.minimum(shorter, wall)).T
     is_unknown = np.array([row.ns is None for row in found], np.bool_)
     return ResultTable(
         {
             "changed": objects(names),
             "factor": np.array(factors, np.float64),
-            "wall_ns": OptionalColumn(wall - saving, is_unknown),
-            "wall_low_ns": optional(wall - high),
-            "wall_high_ns": optional(wall - low),
+            "wall_ns": OptionalColumn(new, is_unknown),
+            "wall_low_ns": optional(least),
+            "wall_high_ns": optional(most),
             "saving_ns": OptionalColumn(saving, is_unknown),
             "saving_low_ns": low,
             "saving_high_ns": high,

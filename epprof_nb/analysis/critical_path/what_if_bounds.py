@@ -29,12 +29,14 @@ _EXPLAINED = 0.9
 class Savings(NamedTuple):
     """Saving of changes, ns, within bounds; what takes most of the path then, and its share.
 
-    ``ns`` is None if it is not known.
+    ``ns`` is None if it is not known. ``without_profiler`` is by how much the path is shorter than
+    recorded: by the saving, and by what recording took, as far as it is known; then its bounds.
     """
 
     ns: int | None
     low: int
     high: int
+    without_profiler: tuple[int, int, int]
     limit: str | None
     limit_share: float
 
@@ -79,10 +81,11 @@ class BoundedReplay(Replay):
             after, *_ = self.length(changes, contention=False, part=part)
             found.append(self.length_ns - after)
         found += suspended or ()
+        errors = []
         for error in ERRORS if self._costs is not None else ():
             before, *_ = self.length([], contention=False, error=error)
             after, *_ = self.length(changes, contention=False, error=error)
-            found.append(before - after)
+            errors.append((before - after, self._path.length_ns - after))
         freed = self._freed_on_host(changes)
         if len(freed.start):
             shared, *_ = self.length(changes, contention=True, left_out=freed)
@@ -91,10 +94,14 @@ class BoundedReplay(Replay):
         in_turns = self._path.input.python_kernels.in_turns_ns(host, self._kernel_factors(changes))
         found.append(self.length_ns - max(alone, min(in_turns, self.length_ns)))
         is_known = self.is_known(changes)
+        recording_ns = self._path.length_ns - self.length_ns
+        savings = [*found, *(saving for saving, _ in errors)]
+        shorter = [*(recording_ns + ns for ns in found), *(ns for _, ns in errors)]
         return Savings(
             found[0] if is_known else None,
-            min(found),
-            max(found),
+            min(savings),
+            max(savings),
+            (shorter[0], min(shorter), max(shorter)),
             limit if is_known else None,
             share if is_known else float("nan"),
         )

@@ -30,7 +30,7 @@ from epprof_nb.analysis.critical_path.profiler_costs import (
 )
 from epprof_nb.analysis.critical_path.unrecorded_runs import UnrecordedRuns
 from epprof_nb.analysis.critical_path.what_if_names import Names
-from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.cached import cached_property
@@ -99,6 +99,9 @@ class Replay:
         self._owners = Owners(of_activities, of_calls, self._pairs)
         self._own_ns = own_host_ns(index, path.input.waiting_calls)
         self._holders = Holders(index, path.input.ops_on_path)
+        calls = index.profile.tables["api_calls"]
+        of_pairs = sum_by_group(of_calls, calls["end_ns"] - calls["start_ns"], self._pairs)
+        self._host_ns = np.append(self._holders.path_ns(self._own_ns), of_pairs)
         self._costs: ProfilerCosts | None = None
         self._nodes_left = np.ones(len(self._duration))
         if without_profiler and path.length_ns:
@@ -200,8 +203,8 @@ class Replay:
         # What does not run is not delayed either, and its calls wait for nothing.
         exists = (host != 0) | (device != 0)
         exists = np.append(exists[self._of_ops], exists)
-        of_host = np.append(of_ops, of_pairs)
-        of_host = np.where(exists, grouped(of_host, _MAX_FACTORS), MISSING)
+        of_host = np.where(exists, np.append(of_ops, of_pairs), MISSING)
+        of_host[exists] = grouped(of_host[exists], _MAX_FACTORS, self._host_ns[exists])
         kept, code = np.unique(of_host, return_inverse=True)
         delays = np.where(kept == MISSING, 0.0, 1.0)
         factors = np.stack([np.maximum(kept, 0), np.ones(len(kept)), delays], axis=1)

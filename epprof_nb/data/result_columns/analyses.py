@@ -287,9 +287,13 @@ ANALYSES: dict[str, TableDoc] = {
                 "name of what has another duration; `all of them` where `factor` is missing",
             ),
             column("factor", "float64", "factor of its duration; missing for all", "fraction"),
-            column("wall_ns", "Int64", "new wall time: the profile's wall time less `saving_ns`"),
-            column("wall_low_ns", "Int64", "wall time less `saving_high_ns`"),
-            column("wall_high_ns", "Int64", "wall time less `saving_low_ns`"),
+            column(
+                "wall_ns", "Int64",
+                "new wall time: the profile's, less what recording took, as far as it is known, "
+                "and `saving_ns`",
+            ),
+            column("wall_low_ns", "Int64", "least new wall time; see `saving_high_ns`"),
+            column("wall_high_ns", "Int64", "greatest new wall time; see `saving_low_ns`"),
             column(
                 "saving_ns", "Int64",
                 "saving in the replay; negative if it gets slower; missing if it is not known, "

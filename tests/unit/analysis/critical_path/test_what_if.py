@@ -421,11 +421,21 @@ def test_what_recording_took_is_no_saving():
     prof = recorded(*rows, statements=40_000)  # 30,000 of the first line
     found = prof.what_if({"line 1": 0}).iloc[0]
     assert found["saving_ns"] == pytest.approx(10_000, rel=0.01)
-    assert found["wall_ns"] == 100_000 - found["saving_ns"]
+    assert found["wall_ns"] == 60_000 - found["saving_ns"]
+    assert found["wall_low_ns"] == pytest.approx(60_000 - 1.35 * 10_000 - 900, rel=0.01)
+    assert found["wall_high_ns"] == pytest.approx(60_000 - 0.65 * 10_000, rel=0.01)
     assert found["saving_low_ns"] == pytest.approx(400, abs=10)
     assert found["saving_high_ns"] == pytest.approx(40_000 - 0.65 * 30_000, rel=0.01)
     half = prof.what_if({"line 1": 0.5}).iloc[0]
     assert half["saving_ns"] == pytest.approx(5_000, rel=0.01)
+
+
+def test_fewer_factors_do_not_change_the_sum_of_the_times():
+    factors, ns = np.linspace(0, 1, 1_000) ** 9, np.arange(1_000)[::-1] * 1_000.0
+    found = profiler_costs.grouped(factors, 10, ns)
+    assert len(np.unique(found)) == 10
+    assert (np.diff(found) >= 0).all()
+    assert found @ ns == pytest.approx(factors @ ns, rel=1e-4)
 
 
 @pytest.mark.usefixtures("_plain_costs")
