@@ -153,8 +153,10 @@ def _of_slowest(index: ProfileIndex, node: ResultTable) -> str:
     """Return how long a node took, and the number of executions with a known time."""
     sampled = sampled_runs(index, node["session"])
     if sampled is None:
-        recorded = plural(int(node["recorded"][0]), "execution")
-        return f"{duration(int(node['mean_host_ns'][0]))}, mean of {recorded}"
+        recorded = int(node["recorded"][0])
+        mean, profiled = duration(gain_of(node) / recorded), duration(int(node["mean_host_ns"][0]))
+        without = "" if mean == profiled else " without the profiler"
+        return f"{mean}{without}, mean of {plural(recorded, 'execution')}"
     return f"about {duration(gain_of(node))} of it, from {sampled[0]:,} of {sampled[1]:,} runs"
 
 

@@ -39,6 +39,7 @@ def test_the_operator_that_takes_most_of_the_time_is_named():
     (finding,) = found(ops, onnxruntime_stretch=slowed)
     assert finding.gain_ns == 400_000
     assert "(800 µs in 2 executions, 400 µs without the profiler)" in finding.text
+    assert "`down` (250 µs without the profiler, mean of 1 execution)" in finding.text
 
 
 def test_a_loop_is_not_what_takes_the_time_of_its_body():
