@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.base.devices import device_word
+from epprof_nb.analysis.base.devices import device_word, used_gpu
 from epprof_nb.analysis.base.first_calls import FIRST_TURNS_NS, is_measured, preparation_within
 from epprof_nb.analysis.base.missing_records import lacks_records
+from epprof_nb.analysis.base.processor_use import share_kept_from_cores
 from epprof_nb.analysis.findings.finding import (
     LATER_STEPS,
     Finding,
@@ -192,8 +193,10 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
                        for share in (found.change, found.low, found.high))  # fmt: skip
     unit = index.cached(iterations).unit
     more = growth_of_work(index, steady)
-    clock = gpu_change(index.profile.info) if index.is_device_work.any() and not more else ""
     statements = index.cached(statements_of_turns)
+    if not more and statements is None and low <= _kept_from_cores(index):
+        return
+    clock = gpu_change(index.profile.info) if index.is_device_work.any() and not more else ""
     ran = f"it ran {plural(int(statements[-1]), 'statement')}" if statements is not None else ""
     ran += f", the first one {int(statements[0]):,}" if statements is not None else ""
     reason = more or ran or clock
@@ -211,6 +214,17 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
         low=low,
         high=min(high, max(int(steady["wall_ns"].sum()), gain)),
     )
+
+
+def _kept_from_cores(index: ProfileIndex) -> float:
+    """Return how long other processes kept the iterations from a core, ns; 0 if a GPU was used.
+
+    They may have begun to at any time, which makes the later iterations slower.
+    """
+    if used_gpu(index):  # it may have worked meanwhile
+        return 0.0
+    wall_ns = index.cached(steadiness_table)["wall_ns"].sum()
+    return share_kept_from_cores(index.profile.info) * float(wall_ns)
 
 
 def _of_phase(index: ProfileIndex, phase: int) -> ResultTable | None:

@@ -208,6 +208,20 @@ def test_a_first_round_like_later_ones_is_no_warm_up(first):
     assert "other processes" in found.remedy
 
 
+@pytest.mark.parametrize(("waiting", "kind", "is_drift"), [
+    (0.0, "host", True),
+    (0.05, "host", True),
+    (0.5, "host", False),
+    (0.5, "gpu", True),  # it may have worked meanwhile
+])  # fmt: skip
+def test_other_processes_that_begin_to_use_the_cores_are_no_drift(waiting, kind, is_drift):
+    """The iterations become slower by 40 %: a sixth of their time is more than the first took."""
+    prof = loop([round(MS * (10 + 4 * i / 40)) for i in range(40)])
+    prof.info["load"] = {"own_cores": 1 - waiting, "other_cores": 1.5, "waiting": waiting}
+    prof.info["devices"] = [{"device_id": 0, "kind": kind}]
+    assert bool(of_kind(prof, "drift")) == is_drift
+
+
 @pytest.mark.parametrize(("slow", "kinds"), [(None, {"drift"}), (7, {"drift", "outliers"})])
 def test_iterations_that_run_more_statements_take_longer(slow, kinds):
     """The inner line runs once in the first iteration, and 30 times in the last."""
