@@ -40,9 +40,15 @@ def noted(frame: pd.DataFrame, notes: Collection[str]) -> pd.DataFrame:
 
 def findings_frame(job: JobData, table: ResultTable) -> pd.DataFrame:
     """Return findings as a frame that shows them as sentences, and what the job lacks."""
-    from epprof_nb.analysis.findings.findings_frame import FindingsFrame, NotedFindingsFrame
+    from epprof_nb.analysis.findings.findings_frame import (
+        OWN_CELL,
+        FindingsFrame,
+        NotedFindingsFrame,
+    )
 
     frame, notes = table.to_frame(), job.incomplete_notes()
+    if len(frame["cell"].dropna().unique()) > 1:
+        frame.attrs[OWN_CELL] = ""  # each is named
     if not len(table):
         notes = ["Nothing was found that can save 2 % of the wall time.", *notes]
     return _with_note(NotedFindingsFrame(frame), notes) if notes else FindingsFrame(frame)

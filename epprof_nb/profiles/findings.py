@@ -41,10 +41,13 @@ class Findings(ProfileData):
         1     2  hot line    10
         """
         from epprof_nb.analysis.base.index import index_of
-        from epprof_nb.analysis.findings.findings_frame import FindingsFrame
+        from epprof_nb.analysis.findings.findings_frame import OWN_CELL, FindingsFrame
         from epprof_nb.analysis.findings.ranking import findings_table
 
-        return explained(self, "insights", FindingsFrame(findings_table(index_of(self)).to_frame()))
+        frame = FindingsFrame(findings_table(index_of(self)).to_frame())
+        if cell := self.info.get("cell"):
+            frame.attrs[OWN_CELL] = cell
+        return explained(self, "insights", frame)
 
     def evidence(self, insight: Mapping[str, Any] | int) -> pd.DataFrame:
         """Return the rows behind a finding.

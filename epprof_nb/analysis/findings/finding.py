@@ -198,15 +198,24 @@ def is_cell(info: dict[str, Any]) -> bool:
 
 
 def line_name(profile: ProfileData, cell: str | None, line: int) -> str:
-    """Return the name of a line with its source, as ``line 3 (`x = f()`)``."""
+    """Return the name of a line with its source, as ``line 3 (`x = f()`)``.
+
+    A line of another cell or file is named with it, as ``line 3 of In[1] (`x = f()`)``.
+    """
     text = source_line(profile, cell, line)
-    return f"line {line}" + (f" ({code(text)})" if text else "")
+    return _line_of(profile, cell, line) + (f" ({code(text)})" if text else "")
 
 
-def unread_line_name(line: int, name: str | None) -> str:
+def unread_line_name(profile: ProfileData, cell: str | None, line: int, name: str | None) -> str:
     """Return the name of a line whose source is not known, from its statement's."""
     # Without its source, a statement is named after its line.
-    return f"line {line}" + (f" ({code(name)})" if name and name != f"line {line}" else "")
+    text = f" ({code(name)})" if name and name != f"line {line}" else ""
+    return _line_of(profile, cell, line) + text
+
+
+def _line_of(profile: ProfileData, cell: str | None, line: int) -> str:
+    own = profile.info.get("cell")
+    return f"line {line}" + (f" of {base_name(cell)}" if own and cell and cell != own else "")
 
 
 def place_name(index: ProfileIndex, op: int) -> str:
@@ -228,7 +237,7 @@ def place_name(index: ProfileIndex, op: int) -> str:
         (cell,) = ops.names("cell").take(np.array([statement])).to_list()
         if not source_line(index.profile, cell, line):
             (name,) = ops.names("name").take(np.array([statement])).to_list()
-            return unread_line_name(line, name)
+            return unread_line_name(index.profile, cell, line, name)
         return line_name(index.profile, cell, line)
     (name,) = ops.names("name").take(np.array([op])).to_list()
     return code(name) if name else ""

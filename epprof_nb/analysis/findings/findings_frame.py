@@ -13,12 +13,14 @@ import pandas as pd
 
 from epprof_nb.analysis.findings.finding import gain_text
 from epprof_nb.data.noted_frame import NotedFrame
-from epprof_nb.util.format import printable
+from epprof_nb.util.format import base_name, printable
 from epprof_nb.util.html import with_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+OWN_CELL = "cell"
+"""Key of the profiled cell or script in ``DataFrame.attrs``: its lines are shown without it."""
 _WRAPPER = textwrap.TextWrapper(100, initial_indent="   ", subsequent_indent="   ")
 _LEFT = 'style="text-align: left; vertical-align: top"'
 # Narrow pages would break it after each word.
@@ -45,7 +47,7 @@ class FindingsFrame(pd.DataFrame):
     def __repr__(self) -> str:
         lines = []
         for number, row in _rows(self):
-            heads = [f"{number}. {row.kind}", *_places(row)]
+            heads = [f"{number}. {row.kind}", *_places(self, row)]
             head = ", ".join(part for part in heads if part)
             lines.append(f"{head}: {gain}" if (gain := _gain(row)) else head)
             for text in (row.text, row.remedy):
@@ -63,7 +65,7 @@ class FindingsFrame(pd.DataFrame):
                 f"<td {style}>{cell}</td>"
                 for style, cell in (
                     (_LEFT, number), (_LEFT, escape(str(row.kind))),
-                    *((_LEFT, escape(text)) for text in _places(row, names=False)),
+                    *((_LEFT, escape(text)) for text in _places(self, row, names=False)),
                     (_GAIN, escape(_gain(row))),
                     (_LEFT, f"{with_code(row.text)}<br>{with_code(row.remedy)}"),
                 )
@@ -85,9 +87,11 @@ def _rows(frame: pd.DataFrame) -> Iterator[tuple[int, Any]]:
         yield number if of_job else found.rank, found
 
 
-def _places(row: Any, *, names: bool = True) -> list[str]:  # noqa: ANN401 - a named tuple of pandas
+def _places(frame: pd.DataFrame, row: Any, *, names: bool = True) -> list[str]:  # noqa: ANN401
     """Return the line of a finding, and of a job's its task and rank, if they are known."""
     known = {"line": "" if pd.isna(row.line) else str(row.line)}
+    if known["line"] and not pd.isna(row.cell) and row.cell != frame.attrs.get(OWN_CELL, row.cell):
+        known["line"] += f" of {printable(base_name(row.cell))}"
     if hasattr(row, "ranks"):
         known["task"] = "" if pd.isna(row.task) else str(row.task)
         known["rank"] = f"{row.rank} (most of {row.ranks})" if row.ranks > 1 else str(row.rank)

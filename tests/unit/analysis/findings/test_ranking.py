@@ -228,6 +228,19 @@ def test_findings_are_shown_in_full():
         assert frame._repr_html_() is None
 
 
+@pytest.mark.parametrize(("own", "place"), [("In[1]", ""), ("In[7]", " of In[1]")])
+def test_lines_of_other_cells_are_named_with_their_cell(own, place):
+    prof = profile(
+        [line(1, 3, 0, 90 * MS), line(2, 4, 90 * MS, 100 * MS)],
+        info=info(100 * MS, cell=own),
+        sources={"In[1]": "\n\nx = f()\n"},
+    )
+    frame = prof.insights()
+    assert str(frame).startswith(f"1. hot line, line 3{place}: ")
+    assert f"Line 3{place} (`x = f()`) accounts for" in str(frame)
+    assert f">3{place}</td>" in frame._repr_html_()
+
+
 def test_what_is_computed_from_findings_is_a_dataframe():
     frame = synchronising().insights()
     derived = [frame[["kind", "text"]], frame.query("gain_ns > 0"), frame.copy(), frame.head(1)]

@@ -347,7 +347,8 @@ def _host_op(index: ProfileIndex, found: HostIdle) -> str:
             return code(text) if text else ""
         line = int(ops["line"][statement])
         if text != f"line {line}":  # else its source is not in its name
-            return unread_line_name(line, text)
+            (cell,) = ops.names("cell").take(slice(statement, statement + 1)).to_list()
+            return unread_line_name(profile, cell, line, text)
     return place_name(index, statement)
 
 

@@ -215,7 +215,7 @@ def test_a_first_round_like_later_ones_is_no_warm_up(first):
     (0.5, "gpu", True),  # it may have worked meanwhile
 ])  # fmt: skip
 def test_other_processes_that_begin_to_use_the_cores_are_no_drift(waiting, kind, is_drift):
-    """The iterations become slower by 40 %: a sixth of their time is more than the first took."""
+    """The iterations become slower by 40 %: the excess is a sixth of their time."""
     prof = loop([round(MS * (10 + 4 * i / 40)) for i in range(40)])
     prof.info["load"] = {"own_cores": 1 - waiting, "other_cores": 1.5, "waiting": waiting}
     prof.info["devices"] = [{"device_id": 0, "kind": kind}]
