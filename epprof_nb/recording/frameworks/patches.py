@@ -33,7 +33,7 @@ class Switch:
 
 
 class Patches:
-    """Attributes of classes and modules that are replaced while recording.
+    """Attributes of classes, modules and cells of closures that are replaced while recording.
 
     Other code may also replace them meanwhile. Its function then stays and probably calls ours,
     which must only call the original.
@@ -57,7 +57,8 @@ class Patches:
             value = getattr(original, attribute, None)
             if isinstance(value, str):  # functions of extensions may have anything there
                 setattr(ours, attribute, value)
-        self._replaced.append((owner, name, original, ours, vars(owner).get(name, _INHERITED)))
+        stored = getattr(owner, "__dict__", {name: original}).get(name, _INHERITED)
+        self._replaced.append((owner, name, original, ours, stored))
         setattr(owner, name, ours)
 
     def suspend(self) -> None:

@@ -91,12 +91,13 @@ class ReplacedFunctions:
         replace(record_function, "__enter__", lambda original: recorded_enter(original, is_off))
         replace(record_function, "__exit__", lambda original: recorded_exit(original, is_off))
         replace_process_groups(self._patches, is_off)
-        # Other code may have imported the public function under another name. The two functions
-        # that it calls are looked up in their module.
-        clipping = torch.nn.utils.clip_grad
-        for name in ("_get_total_norm", "_clip_grads_with_norm_"):
-            if hasattr(clipping, name):
-                replace(clipping, name, self._recorded_clipping)
+        # Other code may have imported the public function under another name. It calls the one in
+        # its closure.
+        clip = torch.nn.utils.clip_grad_norm_
+        names = getattr(getattr(clip, "__code__", None), "co_freevars", ())
+        if "func" in names:
+            cell = clip.__closure__[names.index("func")]
+            replace(cell, "cell_contents", self._recorded_clipping)
 
     def _recorded_module(self, original: Callable[..., Any]) -> _native.RecordedModule:
         self._recorded_call = recorded_call(original, self.paths, self._cached)
