@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from epprof_nb.util.format import plural
+from epprof_nb.util.text_controls import with_visible_controls
 
 NOTE = "note"
 """Key of the note in ``DataFrame.attrs``."""
@@ -39,7 +40,8 @@ class NotedFrame(pd.DataFrame):
         return pd.DataFrame, (), frame.__getstate__()
 
     def __repr__(self) -> str:
-        return "\n".join([repr(self._shown()), *(f"Note: {note}" for note in self._notes())])
+        notes = (f"Note: {note}" for note in self._notes())
+        return with_visible_controls("\n".join([repr(self._shown()), *notes]))
 
     def _repr_html_(self) -> str | None:
         table: str | None = self._shown()._repr_html_()  # type: ignore[operator]

@@ -4,6 +4,7 @@ import pickle
 
 import pandas as pd
 
+from epprof_nb.data.noted_frame import HostFrame
 from tests.helpers.tiny import kernel, line, op, profile
 
 ROWS = [line(1, 1, 0, 50), op(2, "part", 10, 40, 1), op(3, "part", 60, 90)]
@@ -36,3 +37,10 @@ def test_zeros_in_some_rows_are_values():
     # A note of the table stays.
     noted = prof.by_operator(shapes=True)
     assert "No operator of PyTorch was recorded" in repr(noted)
+
+
+def test_a_terminal_does_not_obey_names():
+    frame = HostFrame({"name": ["a\x1b[31m\u202e"], "host_ns": [7]})
+    assert "\x1b" not in repr(frame)
+    assert repr(frame).splitlines()[1].split() == ["0", r"a\x1b[31m\u202e", "7"]
+    assert frame["name"].tolist() == ["a\x1b[31m\u202e"]
