@@ -237,7 +237,7 @@ class Job(JobTables, JobCollectives, JobViews):
         Raises
         ------
         FileExistsError
-            If the folder has parts of a job.
+            If the folder has parts of a job, or is a file.
         OSError
             If the folder cannot be written.
 

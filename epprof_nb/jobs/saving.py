@@ -34,6 +34,11 @@ def save_job(job: JobData, folder: str | os.PathLike[str]) -> dict[int, Path]:
             put_job(Path(local) / "job", folder)
         return {}
     target = Path(folder)
+    if target.is_file():
+        raise FileExistsError(
+            f"{target} is a file, and a job is saved as a folder with a part of each process: name "
+            "a new folder"
+        )
     target.mkdir(parents=True, exist_ok=True)
     if any(entry.name.startswith("rank-") for entry in os.scandir(target)):
         raise FileExistsError(

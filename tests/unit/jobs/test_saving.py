@@ -62,6 +62,13 @@ def test_saving_does_not_mix_two_jobs(stored):
         epprof_nb.load(stored).save(stored)
 
 
+def test_saving_onto_a_file_says_what_to_do(stored, tmp_path):
+    (tmp_path / "run.epprof").write_bytes(b"other")
+    with pytest.raises(FileExistsError, match="is a file"):
+        epprof_nb.load(stored).save(tmp_path / "run.epprof")
+    assert (tmp_path / "run.epprof").read_bytes() == b"other"
+
+
 def test_damaged_and_unfinished_parts_keep_their_reason(stored, tmp_path):
     (stored / "rank-00001-54322" / "ops.parquet").write_bytes(b"")
     (stored / "rank-00002-7").mkdir()
