@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from epprof_nb.core.errors import EpprofError
 from epprof_nb.jobs import launcher_environment
 from epprof_nb.jobs.child_start import list_unrecorded
+from epprof_nb.profiles.added_time_in_info import state_added_time
 from epprof_nb.util.format import printable
 from epprof_nb.util.stderr import say
 
@@ -32,6 +33,8 @@ def save_files(recording: ScriptRecording, request: RunRequest) -> bool:
             f"step {request.steps[0]}. epprof_nb.step() begins a step."
         )
     recording.say_lack_of_experiment()
+    if profile is not None and member is None:
+        state_added_time(profile)
     asked: list[tuple[Path, Callable[[Path], object]]] = []
     if member is not None:
         asked.append((Path(member.order.folder), lambda _: member.write_part("it did not begin")))

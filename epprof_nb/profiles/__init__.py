@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from epprof_nb import _native
 from epprof_nb.core.options import FRAMEWORKS, Options
+from epprof_nb.profiles.added_time_in_info import state_added_time
 from epprof_nb.profiles.analyses import ProfileAnalyses
 from epprof_nb.recording.out_of_memory.recognize_errors import allocation_error
 from epprof_nb.recording.out_of_memory.torch_failures import Watch
 from epprof_nb.recording.session import marked_steps, session
-from epprof_nb.util.format import format_error
-from epprof_nb.util.stderr import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -357,7 +356,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
             return
         finished = opened.stop(error=None if kind is None else kind.__name__)
         result.__dict__.update(finished.__dict__)  # all or nothing
-        _state_added_time(result)
+        state_added_time(result)
         # A notebook and `epprof run` explain the error themselves, below the traceback.
         if error is not None and watch.is_open and allocation_error(error) is not None:
             from epprof_nb.profiles.out_of_memory import print_explanation
@@ -377,20 +376,6 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
             "profile() is a context manager: write `with epprof_nb.profile() as prof:`. To name "
             'a function as an op, decorate it with @epprof_nb.op("name").'
         )
-
-
-def _state_added_time(result: Profile) -> None:
-    """Add the estimate of what profiling added to the info, if it is known."""
-    from epprof_nb.analysis.added_time.estimated_time import estimated_time
-    from epprof_nb.analysis.base.index import index_of
-
-    try:
-        estimated = index_of(result).cached(estimated_time)
-    except Exception as failure:  # noqa: BLE001 - the profile is complete without it
-        say(f"What profiling added is not known ({format_error(failure)}).")
-        return
-    if estimated is not None:
-        result.info["added_ns"] = estimated.in_info()
 
 
 def _texts(given: Iterable[str]) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ def test_statements_of_the_script_are_ops_in_its_page_and_file(profiled, tmp_pat
     lines = prof.by_line().set_index("line")["kernels"]
     assert lines[8] == 5
     assert prof.ops["name"].iloc[0] == "job.py"
+    assert prof.info["added_ns"]["parts"]["statements"] > 0
     assert not prof.activities["op_id"].isna().any()
     launches = prof.ops[prof.ops["line"] == 8]
     assert launches["repeat"].tolist() == [1, 2, 3, 4, 5]
