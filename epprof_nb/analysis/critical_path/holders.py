@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.arrays.ancestors import nearest_ancestor
+from epprof_nb.arrays.ids import sorted_distinct
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Holders:
         holder = nearest_ancestor(above, on_path)
         self._held = np.flatnonzero((holder >= 0) & ~on_path)
         self._holder = holder[self._held]
-        self._holders = np.unique(self._holder)
+        self._holders = sorted_distinct(self._holder)
 
     def path_ns(self, own_ns: IntArray) -> Factors:
         """Return the time of each op on the path, ns, from the own times of ops."""

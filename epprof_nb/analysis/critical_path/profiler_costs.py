@@ -331,19 +331,25 @@ def nodes_left(index: ProfileIndex) -> Costs:
     return left
 
 
-def grouped(factors: Costs, groups: int, ns: Costs | None = None) -> Costs:
-    """Return factors with at most a number of different values: means of neighbouring ones.
+def grouped(factors: Costs, groups: int) -> Costs:
+    """Return factors with at most a number of different values: means of neighbouring ones."""
+    values, code = few_values(factors, groups, np.ones(len(factors)))
+    return values[code]
 
-    `ns` are the times to which they apply, whose sum they do not change; by default, one time.
+
+def few_values(factors: Costs, groups: int, ns: Costs) -> tuple[Costs, IntArray]:
+    """Return at most a number of values for factors, and the one of each, by number.
+
+    They are means of neighbouring factors. `ns` are the times to which the factors apply, whose sum
+    they do not change.
     """
     values, code = np.unique(factors, return_inverse=True)
     if len(values) <= groups:
-        return factors
-    weights = np.ones(len(values)) if ns is None else 1 + np.bincount(code, ns)
+        return values, code
+    weights = 1 + np.bincount(code, ns)
     group = np.repeat(np.arange(groups), _sizes(len(values), groups))
-    means = np.bincount(group, values * weights) / np.bincount(group, weights)
-    result: Costs = means[group][code]
-    return result
+    means: Costs = np.bincount(group, values * weights) / np.bincount(group, weights)
+    return means, group[code]
 
 
 def _sizes(count: int, groups: int) -> IntArray:

@@ -15,6 +15,7 @@ import numpy as np
 from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, OF_EVENT_LOOPS, waiting_stacks
 from epprof_nb.analysis.critical_path.between_same_events import with_alike
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
+from epprof_nb.arrays.ids import sorted_distinct
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, complement, intersection, union
 from epprof_nb.arrays.types import MISSING
 
@@ -144,7 +145,7 @@ class _Times:
         own = [self._ops[name][of_ops] for name in ("start_ns", "end_ns")]
         own += [self._calls[name][of_calls] for name in ("start_ns", "end_ns")]
         known = self.known(thread, thread_id)
-        events = np.unique(np.concatenate([*own, sampled_ns[~is_wait], [0, LATEST]]))
+        events = sorted_distinct(np.concatenate([*own, sampled_ns[~is_wait], [0, LATEST]]))
         at = np.unique(np.searchsorted(events, sampled_ns[is_wait], side="right"))
         at = at[(at > 0) & (at < len(events))]
         return intersection(union(events[at - 1], events[at]), complement(*known, EARLIEST, LATEST))

@@ -15,6 +15,7 @@ import numpy as np
 from epprof_nb.analysis.critical_path.changed_durations import NO_TIME, HostTime
 from epprof_nb.analysis.critical_path.idle_threads import MAX_THREADS, known_waits
 from epprof_nb.analysis.critical_path.interleaved_ops import suspended_ops
+from epprof_nb.arrays.ids import sorted_distinct
 from epprof_nb.arrays.intervals import (
     EARLIEST,
     LATEST,
@@ -127,7 +128,7 @@ class SharedProcessor:
 
 def _times(parts: Iterable[IntArray]) -> IntArray:
     """Return all times of several arrays, ascending, and the earliest one."""
-    return np.unique(np.concatenate([[EARLIEST], *parts]))
+    return sorted_distinct(np.concatenate([[EARLIEST], *parts]))
 
 
 def _waited(thread: _Computing, sampled: IntArray, times: IntArray) -> Floats:

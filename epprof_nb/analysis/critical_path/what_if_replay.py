@@ -22,7 +22,7 @@ from epprof_nb.analysis.critical_path.chain import (
 from epprof_nb.analysis.critical_path.changed_durations import NO_TIME, Changes, HostTime, Owners
 from epprof_nb.analysis.critical_path.holders import Holders
 from epprof_nb.analysis.critical_path.profiler_costs import (
-    grouped,
+    few_values,
     host_left,
     nodes_left,
     own_host_ns,
@@ -203,19 +203,19 @@ class Replay:
         # What does not run is not delayed either, and its calls wait for nothing.
         exists = (host != 0) | (device != 0)
         exists = np.append(exists[self._of_ops], exists)
-        of_host = np.where(exists, np.append(of_ops, of_pairs), MISSING)
-        of_host[exists] = grouped(of_host[exists], _MAX_FACTORS, self._host_ns[exists])
-        kept, code = np.unique(of_host, return_inverse=True)
-        delays = np.where(kept == MISSING, 0.0, 1.0)
-        factors = np.stack([np.maximum(kept, 0), np.ones(len(kept)), delays], axis=1)
+        kept, code_left = few_values(
+            np.append(of_ops, of_pairs)[exists], _MAX_FACTORS, self._host_ns[exists]
+        )
+        code = np.zeros(len(exists), np.uint8)  # the first is for what is gone
+        code[exists] = 1 + code_left
+        kept, delays = np.append(0.0, kept), np.append(0.0, np.ones(len(kept)))
+        factors = np.stack([kept, np.ones(len(kept)), delays], axis=1)
         if idle == "last turn":
             turns = self._path.input.last_turns
             # What is in the lock takes as long for the others.
             later = np.rint(turns.added_ns * of_ops).astype(np.int64)
             added_ns, left_out = added_ns + later if len(added_ns) else later, turns.waits
-        change = Changes(
-            code.astype(np.uint8), factors, length, freed, added_ns, left_out, without_waits=waits
-        )
+        change = Changes(code, factors, length, freed, added_ns, left_out, without_waits=waits)
         total, path = self._path.input.changed_path(change, self._owners, idle)
         limit, share = self._limit(path, length, (of_ops, of_pairs), waits=waits)
         return total, limit, share
