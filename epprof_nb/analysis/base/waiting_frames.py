@@ -30,13 +30,14 @@ OF_EVENT_LOOPS = _FOR_FILES | {
     ("selectors.py", "KqueueSelector.select"),
 }
 """The same for frames that wait for files, for a time, and for what other threads write."""
-_FOR_PROCESSES = {
+FOR_PROCESSES = {
     ("subprocess.py", "Popen._try_wait"),
     ("popen_fork.py", "Popen.poll"),
     ("connection.py", "Connection._recv"),
     ("synchronize.py", "Condition.wait"),
 }
-FOR_ANYTHING = FOR_THREADS | _FOR_FILES | _FOR_PROCESSES
+"""The same for processes."""
+FOR_ANYTHING = FOR_THREADS | _FOR_FILES | FOR_PROCESSES
 """The same for threads, processes and files."""
 
 

@@ -11,10 +11,10 @@ from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.thread_labels import thread_names
 from epprof_nb.analysis.base.time_off_cores import time_off_cores, used_by_other_threads
-from epprof_nb.analysis.base.waiting_frames import OF_EVENT_LOOPS, waiting_stacks
+from epprof_nb.analysis.base.waiting_frames import FOR_PROCESSES, OF_EVENT_LOOPS, waiting_stacks
 from epprof_nb.analysis.findings.finding import code, launcher_name, place_name
 from epprof_nb.analysis.findings.frame_name import frame_name
-from epprof_nb.analysis.findings.host_waits import CALL_REMEDY
+from epprof_nb.analysis.findings.host_waits import CALL_REMEDY, wait_remedy
 from epprof_nb.analysis.utilisation.host_activity import samples_within
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.ids import unique_values
@@ -162,6 +162,9 @@ def _while_others_ran(index: ProfileIndex, rows: IntArray) -> KnownWait | None:
         return None
     if 2 * used_by_other_threads(index, own) < blocked:
         return None
+    of_process = np.append(waiting_stacks(index, FOR_PROCESSES), False)[samples["stack_id"][rows]]
+    if 2 * int(off.blocked[rows].sum(where=is_between & of_process)) >= blocked:
+        return KnownWait(", mostly to wait for another process", wait_remedy(index))
     start, end = union(samples["start_ns"][rows] - interval, samples["start_ns"][rows])
     is_other = ~np.isin(samples["thread_id"], own) & (off.used > 0)
     is_other &= contain(start, end, samples["start_ns"])

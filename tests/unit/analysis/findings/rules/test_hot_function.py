@@ -15,6 +15,7 @@ from tests.helpers.walked_stacks import stack_rows, with_stacks
 STACKS = {
     "parse": "In[1]:2 In[1]:parse:5",
     "parse, in a library": "In[1]:2 In[1]:parse:6 lib/json.py:loads:9",
+    "parse, for a process": "In[1]:2 In[1]:parse:6 lib/subprocess.py:Popen._try_wait:9",
     "store": "In[1]:3 data.py:store:12",
     "cell": "In[1]:3",
     "library": "lib/run.py:run:1",
@@ -116,9 +117,9 @@ def test_waits_of_other_threads_count_for_nothing():
     assert found.gain_ns == 90 * MS
 
 
-def beside_worker(used, queued, own_cores):
+def beside_worker(used, queued, own_cores, inside="parse"):
     """Thread 1 uses or waits for a core in parts of `parse`; thread 2 is in `store`."""
-    prof = sampled({"parse": 90, "store": 10})
+    prof = sampled({inside: 90, "store": 10})
     samples = prof.tables["host_samples"]
     stack, step = samples["stack_id"], MS
     prof.tables["host_samples"] = tiny.table(HOST_SAMPLES, [
@@ -146,6 +147,12 @@ def test_a_function_that_waits_while_other_threads_run_is_not_hot(used, queued, 
     ran = ", mostly to wait while `pool_0` ran line 12 of `store` (data.py)."
     assert found.text.endswith(ran) == waits
     assert found.remedy.startswith("This code waits for a thread") == waits
+
+
+def test_a_function_that_waits_for_a_process_does_not_wait_for_other_threads():
+    found = beside_worker(0.05, 0.0, 0.9, inside="parse, for a process")
+    assert found.text.endswith(", mostly to wait for another process.")
+    assert "`--children` records child processes" in found.remedy
 
 
 def test_beside_device_work_idle_time_has_the_findings():
