@@ -1,7 +1,7 @@
 """Replacement of paths, hosts, shapes and source in text.
 
-`epprof_nb.files.redaction.path_patterns` recognises paths, and `host_patterns` beside it the names
-of hosts and users.
+`epprof_nb.files.redaction.path_patterns` recognises paths, and `host_and_user_patterns` beside it
+the names of hosts and users.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from epprof_nb.files.redaction.host_patterns import without_hosts_and_users
+from epprof_nb.files.redaction.host_and_user_patterns import without_hosts_and_users
 from epprof_nb.files.redaction.path_patterns import (
     PATH,
     without_bare_paths,

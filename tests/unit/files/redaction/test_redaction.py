@@ -263,18 +263,18 @@ def test_an_empty_profile_can_be_redacted(tmp_path):
 
 
 def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
-    from epprof_nb.files.redaction import host_patterns
+    from epprof_nb.files.redaction import host_and_user_patterns
 
     monkeypatch.setattr(socket, "gethostname", lambda: "calc7")
-    monkeypatch.setattr(host_patterns.getpass, "getuser", lambda: "grace")
-    host_patterns._local_names.cache_clear()
+    monkeypatch.setattr(host_and_user_patterns.getpass, "getuser", lambda: "grace")
+    host_and_user_patterns._local_names.cache_clear()
     try:
         redact = Filter(paths=False, hosts=True, shapes=False)
         assert redact("rank 3 on calc7, by Grace; calc71 stays") == (
             "rank 3 on (host), by (user); calc71 stays"
         )
     finally:
-        host_patterns._local_names.cache_clear()
+        host_and_user_patterns._local_names.cache_clear()
 
 
 @pytest.mark.parametrize(
