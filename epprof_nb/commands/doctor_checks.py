@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from epprof_nb.recording.cupti import find_library, nvml
+from epprof_nb.recording.cupti import find_library, gpu_state
 from epprof_nb.recording.cupti.find_library import (
     CuptiNotFoundError,
     Environment,
@@ -166,7 +166,7 @@ def _native_core() -> Check:
 
 
 def _driver() -> Check:
-    state = nvml.snapshot()
+    state = gpu_state.snapshot()
     if not state:
         return Check(
             "NVIDIA driver", "warning", "not found",
@@ -220,7 +220,7 @@ def _cuda() -> Check:
 
 def _driver_major() -> int:
     """Return the newest CUDA major version that the driver supports; 0 without a driver."""
-    return int(nvml.snapshot().get("cuda_version", "0").split(".")[0])
+    return int(gpu_state.snapshot().get("cuda_version", "0").split(".")[0])
 
 
 def _cupti() -> Check:

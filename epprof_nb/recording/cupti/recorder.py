@@ -10,7 +10,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recording.cupti import buffer_limits, layouts, loading, nvml, tables
+from epprof_nb.recording.cupti import buffer_limits, gpu_state, layouts, loading, tables
 from epprof_nb.recording.cupti.clock import CuptiClock
 from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.cupti.other_profilers import (
@@ -382,12 +382,12 @@ class CuptiRecorder(Recorder):
 
     def state(self) -> dict[str, Any]:
         """Return the state of the GPUs, from NVML."""
-        return nvml.snapshot()
+        return gpu_state.snapshot()
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the GPUs of this machine."""
         # CUDA ordinals are fixed once CUDA has started. It has if anything was recorded.
-        self._devices = self._devices or nvml.device_names()
+        self._devices = self._devices or gpu_state.device_names()
         return [
             {"device_id": index, "name": name, "kind": "gpu"}
             for index, name in enumerate(self._devices)

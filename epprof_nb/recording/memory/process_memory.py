@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.recording.cupti import nvml
+from epprof_nb.recording.cupti import gpu_state
 from epprof_nb.recording.memory.pool_totals import used_devices
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class ProcessMemory:
     def look(self) -> None:
         """Check whether the GPUs are in use, if this process has not started CUDA."""
         if not used_devices():
-            used = nvml.used_bytes_if_alone()
+            used = gpu_state.used_bytes_if_alone()
             self._was_alone = used is not None and used < _IDLE_BYTES
 
     def forget(self) -> None:
@@ -46,9 +46,9 @@ class ProcessMemory:
 
     def read(self) -> int | None:
         """Return the bytes of this process; None if nothing reports them."""
-        own = nvml.own_memory_bytes()
+        own = gpu_state.own_memory_bytes()
         if own is None and self._was_alone:
-            return nvml.used_bytes_if_alone()
+            return gpu_state.used_bytes_if_alone()
         return own
 
 

@@ -20,7 +20,7 @@ import torch
 import epprof_nb
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.memory.memory_peak import InUse
-from epprof_nb.recording.cupti import nvml
+from epprof_nb.recording.cupti import gpu_state
 from tests.benchmarks.shared import torch_cuda_models
 from tests.benchmarks.shared.harness import header, median_bounds, paired, show
 from tests.benchmarks.shared.training_programs import CELL
@@ -128,7 +128,7 @@ def report(title: str, prof: epprof_nb.Profile) -> None:
     print(holders.head(12).to_string())
     print(prof.memory_pools().to_string())
     print("  notes", prof.info["notes"], prof.info.get("memory"))
-    gpus = nvml.snapshot().get("gpus", [])
+    gpus = gpu_state.snapshot().get("gpus", [])
     print("  NVML", [gpu.get("memory_used_bytes") for gpu in gpus], torch.cuda.mem_get_info())
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from epprof_nb.commands import doctor_checks, doctor_report
 from epprof_nb.commands.doctor_checks import Check
-from epprof_nb.recording.cupti import find_library, nvml
+from epprof_nb.recording.cupti import find_library, gpu_state
 from epprof_nb.recording.cupti.find_library import CuptiLibrary, CuptiNotFoundError, Environment
 from epprof_nb.recording.stacks import availability
 
@@ -28,7 +28,7 @@ def machine(monkeypatch):
     """Simulate a machine: its GPU state, installed packages and process environment."""
 
     def make(gpu=None, installed=None, environment=None, found=None):
-        monkeypatch.setattr(nvml, "snapshot", lambda: gpu or {})
+        monkeypatch.setattr(gpu_state, "snapshot", lambda: gpu or {})
         monkeypatch.setattr(doctor_checks, "distribution_version", (installed or {}).get)
         current = environment or Environment(version_of=(installed or {}).get)
         monkeypatch.setattr(Environment, "current", classmethod(lambda cls: current))

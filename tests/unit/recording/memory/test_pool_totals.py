@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.memory.headline_memory import memory_lines
 from epprof_nb.data.schema import MEMORY, OPS
 from epprof_nb.data.table import Table
-from epprof_nb.recording.cupti import nvml
+from epprof_nb.recording.cupti import gpu_state
 from epprof_nb.recording.memory import pool_totals, process_memory, recorder
 from epprof_nb.recording.memory.block_tables import pool_tables
 from epprof_nb.recording.memory.pool_totals import LibraryPool, pools_on
@@ -117,7 +117,7 @@ def test_a_profile_has_the_pools_and_how_much_they_grew(cupy, monkeypatch):
     for module in (pool_totals, recorder, process_memory):
         monkeypatch.setattr(module, "used_devices", lambda: [0])
     process = [700]
-    monkeypatch.setattr(nvml, "own_memory_bytes", lambda: process[0])
+    monkeypatch.setattr(gpu_state, "own_memory_bytes", lambda: process[0])
     with epprof_nb.profile(detail="memory", frameworks=()) as prof:
         cupy.pool.held, process[0] = 140, 1000
     assert prof.info["memory"]["pools"] == [
@@ -169,7 +169,7 @@ def test_a_process_held_nothing_before_it_started_cuda(monkeypatch):
     devices = []
     for module in (pool_totals, recorder, process_memory):
         monkeypatch.setattr(module, "used_devices", lambda: devices)
-    monkeypatch.setattr(nvml, "own_memory_bytes", lambda: 1000)
+    monkeypatch.setattr(gpu_state, "own_memory_bytes", lambda: 1000)
     with epprof_nb.profile(detail="memory", frameworks=()) as prof:
         devices.append(0)
     assert prof.info["memory"]["process_before_bytes"] == 0
@@ -187,7 +187,7 @@ def gpu(monkeypatch):
     )  # fmt: skip
     made.nvmlDeviceGetMemoryInfo = lambda gpu, version: SimpleNamespace(used=made.used)
     made.nvmlDeviceGetComputeRunningProcesses = lambda gpu: made.processes
-    monkeypatch.setattr(nvml._NVML, "get", lambda: made)
+    monkeypatch.setattr(gpu_state._NVML, "get", lambda: made)
     made.devices = []
     monkeypatch.setattr(process_memory, "used_devices", lambda: made.devices)
     return made

@@ -10,7 +10,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.recording.cupti import nvml
+from epprof_nb.recording.cupti import gpu_state
 from epprof_nb.recording.memory import process_memory, torch_history
 from epprof_nb.recording.memory.called_models import CalledModels
 from epprof_nb.recording.session import service
@@ -203,7 +203,7 @@ def test_the_context_is_measured_before_there_is_memory(
     torch.devices = devices
     monkeypatch.setattr(process_memory, "used_devices", lambda: [0] if others else torch.contexts)
     monkeypatch.setattr(
-        nvml, "own_memory_bytes", lambda: 500 + torch.made * 1024 if torch.contexts else None
+        gpu_state, "own_memory_bytes", lambda: 500 + torch.made * 1024 if torch.contexts else None
     )
 
     def body():

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from epprof_nb.recording.cupti import nvml as gpu_state
+from epprof_nb.recording.cupti import gpu_state
 
 
 class NVMLError(Exception):
