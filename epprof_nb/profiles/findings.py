@@ -105,7 +105,7 @@ class Findings(ProfileData):
           position  line
         0   before     1
         """
-        from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS, gap_table
+        from epprof_nb.analysis.utilisation.gaps import IDLE_GAP_NS, gap_table
 
         return table_frame(self, "gaps", gap_table, IDLE_GAP_NS if min_ns is None else min_ns)
 
@@ -129,7 +129,7 @@ class Findings(ProfileData):
         ...     total = sum(i * i for i in range(1_000_000))
         >>> prof.host_samples.groupby("line")["interval_ns"].sum()  # doctest: +SKIP
         """
-        from epprof_nb.analysis.utilisation.host_activity import host_sample_table
+        from epprof_nb.analysis.utilisation.sampled_host import host_sample_table
 
         return table_frame(self, "host_samples", host_sample_table)
 

@@ -176,10 +176,7 @@ class ProfileIndex:
         return TimeChunks(self.profile.tables["activities"])
 
     def busy(self, device_id: int | None = None) -> tuple[IntArray, IntArray]:
-        """Return when a device was busy.
-
-        See `epprof_nb.analysis.utilisation.idle_gaps.busy_intervals`.
-        """
+        """Return the disjoint intervals in which a device (None: any device) executed work."""
         return self._busy[device_id]
 
     def busy_until(self, times: IntArray) -> IntArray:

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.processor_use import asleep_ns
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.utilisation.awaited_processes import awaited_processes_ns
-from epprof_nb.analysis.utilisation.host_activity import main_threads
+from epprof_nb.analysis.utilisation.sampled_host import main_threads
 from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.data.profiles_without_gpu import is_cell_of_job
 from epprof_nb.data.schema import SLEEP

@@ -15,7 +15,7 @@ from epprof_nb.analysis.base.waiting_frames import FOR_PROCESSES, OF_EVENT_LOOPS
 from epprof_nb.analysis.findings.finding import code, launcher_name, place_name
 from epprof_nb.analysis.findings.frame_name import frame_name
 from epprof_nb.analysis.findings.host_waits import CALL_REMEDY, wait_remedy
-from epprof_nb.analysis.utilisation.host_activity import samples_within
+from epprof_nb.analysis.utilisation.sampled_host import samples_within
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.intervals import contain, covered_between, union

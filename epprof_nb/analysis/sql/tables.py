@@ -11,7 +11,7 @@ import pyarrow as pa
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.base.missing_records import unrecorded
 from epprof_nb.analysis.base.op_totals import outermost_of_name
-from epprof_nb.analysis.utilisation.host_activity import host_sample_table
+from epprof_nb.analysis.utilisation.sampled_host import host_sample_table
 from epprof_nb.data.arrow import names_to_arrow, to_arrow
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from epprof_nb.analysis.onnx.profiler_slowdown import NOTABLE_SLOWDOWN, largest_
 from epprof_nb.analysis.steps.by_phase import decode_statistics
 from epprof_nb.analysis.steps.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.steps.by_step import step_statistics
-from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS
+from epprof_nb.analysis.utilisation.gaps import IDLE_GAP_NS
 from epprof_nb.analysis.utilisation.idle_intervals import BETWEEN, idle_intervals
 from epprof_nb.data.profiles_without_gpu import NO_GPU, is_first_without_gpu
 from epprof_nb.util.format import duration, percent, plural, shorten, size
@@ -85,7 +85,7 @@ class Overhead:
 class Headline:
     """Numbers of the line above every view.
 
-    ``gaps`` is the number of idle gaps (`epprof_nb.analysis.utilisation.idle_gaps`) and
+    ``gaps`` is the number of idle gaps (`epprof_nb.analysis.utilisation.gaps`) and
     ``longest_gaps`` has the start and end (ns) of up to a thousand of them, in the order of time.
     ``recorded`` is the number of records, without and with the missing ones, ``overhead`` the
     profiler's own time, and ``slowdown`` the ratio of the profiled to the unprofiled time of ONNX

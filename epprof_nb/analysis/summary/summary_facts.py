@@ -19,7 +19,7 @@ from epprof_nb.analysis.experiments.sentences import experiment_lines
 from epprof_nb.analysis.findings.ranking import evidence_name, findings
 from epprof_nb.analysis.frameworks import by_operator
 from epprof_nb.analysis.summary.headline import headline_of
-from epprof_nb.analysis.utilisation.idle_gaps import IDLE_GAP_NS, gap_table
+from epprof_nb.analysis.utilisation.gaps import IDLE_GAP_NS, gap_table
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn

@@ -10,7 +10,7 @@ import numpy as np
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.waiting_frames import waiting_stacks
-from epprof_nb.analysis.utilisation.host_activity import samples_within
+from epprof_nb.analysis.utilisation.sampled_host import samples_within
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.intervals import union
 from epprof_nb.arrays.types import MISSING

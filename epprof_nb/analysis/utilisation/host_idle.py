@@ -18,6 +18,7 @@ from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.tasks_of_ops import time_in_tasks
 from epprof_nb.analysis.utilisation.blocking_calls import host_wait
+from epprof_nb.analysis.utilisation.host_ops import host_ops
 from epprof_nb.analysis.utilisation.idle_causes import (
     LEAST_HELD_NS,
     LONGEST_LAUNCH_NS,
@@ -25,7 +26,6 @@ from epprof_nb.analysis.utilisation.idle_causes import (
     launching_thread,
     split_by_cause,
 )
-from epprof_nb.analysis.utilisation.idle_gaps import host_ops
 from epprof_nb.analysis.utilisation.idle_intervals import AFTER, IdleIntervals, idle_intervals
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import unique_values, values_at

@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.stack_lines import StackLines, short_function
 from epprof_nb.analysis.base.waiting_frames import FOR_ANYTHING, waiting_stacks
-from epprof_nb.analysis.utilisation.host_activity import samples_within
+from epprof_nb.analysis.utilisation.sampled_host import samples_within
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex

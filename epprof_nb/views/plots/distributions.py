@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.breakdowns.by_kernel import kernel_table
 from epprof_nb.analysis.breakdowns.by_range import NO_NAME
-from epprof_nb.analysis.utilisation.idle_gaps import gap_table
+from epprof_nb.analysis.utilisation.gaps import gap_table
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util import palette
 from epprof_nb.util.format import shorten, with_glyphs

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from epprof_nb.analysis.base.index import index_of
 from epprof_nb.analysis.findings import ranking
 from epprof_nb.analysis.sql import in_this_process as sql
-from epprof_nb.analysis.utilisation.idle_gaps import busy_ns
+from epprof_nb.arrays.intervals import length
 from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.result_columns import TABLES as DOCUMENTED
 from epprof_nb.data.schema import TABLES
@@ -97,9 +98,9 @@ def test_busy_time_counts_overlaps_once_and_idle_is_the_rest():
     ])  # fmt: skip
     for device in (0, 1):
         total = prof.sql(f"select sum(end_ns - start_ns) t from busy where device_id = {device}")
-        assert total["t"].tolist() == [busy_ns(prof, device)]
+        assert total["t"].tolist() == [length(*index_of(prof).busy(device))]
     idle = prof.sql("select sum(end_ns - start_ns) t from idle where device_id = 0")["t"][0]
-    assert idle + busy_ns(prof, 0) == 75
+    assert idle + length(*index_of(prof).busy(0)) == 75
 
 
 def test_columns_of_one_name_are_kept():

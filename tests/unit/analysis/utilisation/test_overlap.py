@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.utilisation.idle_gaps import busy_ns
+from epprof_nb.analysis.base.index import index_of
+from epprof_nb.arrays.intervals import length
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 
 PARTS = ["compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns",
@@ -25,9 +26,9 @@ WORK = st.lists(
 
 def random_profile(work, waits=()):
     activities, calls = [], []
-    for i, (kind, start, length, device, lead, is_node) in enumerate(work):
+    for i, (kind, start, duration, device, lead, is_node) in enumerate(work):
         name = "ncclDevKernel_AllReduce" if kind == "nccl" else kind
-        row = activity("kernel" if kind == "nccl" else kind, start, start + length, 1 + i % 3,
+        row = activity("kernel" if kind == "nccl" else kind, start, start + duration, 1 + i % 3,
                        name=name, device_id=device, correlation_id=i, thread_id=1,
                        graph_id=5 if is_node else None)  # fmt: skip
         activities.append(row)
@@ -48,7 +49,7 @@ def test_the_parts_add_up_to_the_span(work, waits):
     assert (found[CAUSES].sum(axis=1) == found["idle_ns"]).all()
     assert (found[[*PARTS, *CAUSES]] >= 0).all().all()
     for row in found.itertuples():
-        assert row.span_ns - row.idle_ns == busy_ns(prof, row.device_id)
+        assert row.span_ns - row.idle_ns == length(*index_of(prof).busy(row.device_id))
 
 
 @settings(max_examples=60, deadline=None)

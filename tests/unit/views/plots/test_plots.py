@@ -11,7 +11,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
 
-from epprof_nb.analysis.utilisation.idle_gaps import busy_ns
+from epprof_nb.analysis.base.index import index_of
+from epprof_nb.arrays.intervals import length
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.util.palette import COPY, KERNEL
 from epprof_nb.views.plots import figures
@@ -139,7 +140,9 @@ def test_utilisation_adds_up_to_the_busy_time(ax, loop):
     (patch,) = (p for p in ax.patches if isinstance(p, StepPatch))
     values, edges, _ = patch.get_data()
     assert len(values) == 40
-    assert (np.diff(edges) * values / 100).sum() == pytest.approx(busy_ns(loop), rel=1e-9)
+    assert (np.diff(edges) * values / 100).sum() == pytest.approx(
+        length(*index_of(loop).busy()), rel=1e-9
+    )
 
 
 def test_kernels_show_the_share_of_launches_up_to_a_duration(ax, loop):

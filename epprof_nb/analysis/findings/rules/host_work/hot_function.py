@@ -30,7 +30,7 @@ from epprof_nb.analysis.findings.known_waits import wait_of_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.analysis.utilisation.blocking_calls import is_wait
-from epprof_nb.analysis.utilisation.host_activity import (
+from epprof_nb.analysis.utilisation.sampled_host import (
     functions_of_host,
     host_activity,
     main_threads,

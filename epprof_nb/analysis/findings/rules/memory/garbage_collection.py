@@ -15,7 +15,7 @@ from epprof_nb.analysis.findings.frame_name import frame_name
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.analysis.steps.causes_of_slow_iterations import collections
 from epprof_nb.analysis.steps.iterations import iterations
-from epprof_nb.analysis.utilisation.host_activity import host_activity
+from epprof_nb.analysis.utilisation.sampled_host import host_activity
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.utilisation.idle_gaps import busy_intervals, busy_ns
-from epprof_nb.arrays.intervals import complement, union
+from epprof_nb.analysis.base.index import index_of
+from epprof_nb.arrays.intervals import complement, length, union
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, line, op, profile
 
@@ -51,19 +51,19 @@ def two_devices():
 
 
 def test_a_device_is_busy_where_any_stream_works():
-    assert pairs(busy_intervals(two_devices(), 0)) == [(100, 300), (400, 410)]
-    assert busy_ns(two_devices(), 0) == 210
-    assert busy_ns(two_devices(), 1) == 140
+    assert pairs(index_of(two_devices()).busy(0)) == [(100, 300), (400, 410)]
+    assert length(*index_of(two_devices()).busy(0)) == 210
+    assert length(*index_of(two_devices()).busy(1)) == 140
 
 
 def test_all_devices_together_are_busy_where_one_is():
-    assert pairs(busy_intervals(two_devices())) == [(100, 420)]
-    assert busy_ns(two_devices()) == 320
+    assert pairs(index_of(two_devices()).busy()) == [(100, 420)]
+    assert length(*index_of(two_devices()).busy()) == 320
 
 
 def test_a_device_that_did_nothing_was_never_busy():
-    assert busy_ns(two_devices(), 5) == 0
-    assert busy_ns(profile()) == 0
+    assert length(*index_of(two_devices()).busy(5)) == 0
+    assert length(*index_of(profile()).busy()) == 0
 
 
 def test_gaps_are_before_between_and_after_the_work_of_each_device():
@@ -85,7 +85,7 @@ def test_short_gaps_are_left_out():
 
 
 def test_the_shortest_gap_is_that_of_the_summary(monkeypatch):
-    monkeypatch.setattr("epprof_nb.analysis.utilisation.idle_gaps.IDLE_GAP_NS", 101)
+    monkeypatch.setattr("epprof_nb.analysis.utilisation.gaps.IDLE_GAP_NS", 101)
     assert two_devices().gaps()["duration_ns"].tolist() == [590, 280, 580]
 
 
@@ -191,7 +191,7 @@ def test_empty_gaps_have_the_dtypes_of_full_ones():
 def test_busy_time_and_gaps_fill_the_wall():
     made_up = synthetic_profile(20_000, seed=1)
     idle = made_up.gaps(min_ns=1)
-    assert busy_ns(made_up, 0) + idle["duration_ns"].sum() == made_up.wall_ns
+    assert length(*index_of(made_up).busy(0)) + idle["duration_ns"].sum() == made_up.wall_ns
     assert idle["start_ns"].is_monotonic_increasing
     long = made_up.gaps()
     waits = long[long["position"] == pd.Categorical(["between"])[0]]
@@ -207,4 +207,4 @@ def test_work_past_the_stated_wall_is_no_gap(end):
 
 def test_the_gaps_of_a_profile_add_up_to_its_idle_time():
     loop = synthetic_profile(activities=500)
-    assert loop.gaps(min_ns=0)["duration_ns"].sum() == loop.wall_ns - busy_ns(loop)
+    assert loop.gaps(min_ns=0)["duration_ns"].sum() == loop.wall_ns - length(*index_of(loop).busy())

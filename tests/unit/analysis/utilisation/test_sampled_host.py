@@ -6,7 +6,7 @@ import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.frame_name import frame_name
-from epprof_nb.analysis.utilisation.host_activity import (
+from epprof_nb.analysis.utilisation.sampled_host import (
     functions_of_host,
     host_activity,
     main_place,
