@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
 
+HIGH_PERCENTILE = 95
+"""Percentile of the columns ``p95_device_ns`` and ``p95_host_ns``, named after it."""
+
 
 class MeasureColumns:
     """Columns of selected groups, followed by the unattributed device work if there is any.
@@ -114,7 +117,7 @@ class MeasureColumns:
             name: OptionalColumn(self.column(values), ~known)
             for name, values in (
                 ("mean_device_ns", statistics.mean),
-                ("p95_device_ns", statistics.percentile(95)),
+                (f"p{HIGH_PERCENTILE}_device_ns", statistics.percentile(HIGH_PERCENTILE)),
             )
         }
 

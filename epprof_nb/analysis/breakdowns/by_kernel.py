@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import activity_sums
-from epprof_nb.analysis.base.breakdown_columns import mean_delay
+from epprof_nb.analysis.base.breakdown_columns import HIGH_PERCENTILE, mean_delay
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, objects
@@ -72,7 +72,7 @@ def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
             "share": share(sums["device_ns"], int(measures["device_ns"].sum())),
             "mean_device_ns": statistics.mean[order],
             "min_device_ns": statistics.percentile(0)[order],
-            "p95_device_ns": statistics.percentile(95)[order],
+            f"p{HIGH_PERCENTILE}_device_ns": statistics.percentile(HIGH_PERCENTILE)[order],
             "max_device_ns": statistics.percentile(100)[order],
             "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
             "grid": _triples(axes[:3], typical),

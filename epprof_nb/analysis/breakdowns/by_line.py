@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import activity_sums
-from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
+from epprof_nb.analysis.base.breakdown_columns import HIGH_PERCENTILE, MeasureColumns
 from epprof_nb.analysis.base.executions import executions
 from epprof_nb.analysis.base.first_of_launch import first_of_launch
 from epprof_nb.analysis.base.line_chains import Lines, LineTree
@@ -100,7 +100,7 @@ def line_table(
             **columns.device(),
             **marked(columns.device_per_execution(executed)),
             **marked({"host_ns": columns.host(sums.host_ns)}),
-            **marked(columns.host_per_execution(95)),
+            **marked(columns.host_per_execution(HIGH_PERCENTILE)),
             "sampled_ns": where_sampled(index.profile, of_lines(sampled.inclusive)),
             "launches": optional(of_lines(calls.launches)),
             "waits": optional(of_lines(calls.waits)),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
+from epprof_nb.analysis.base.breakdown_columns import HIGH_PERCENTILE, MeasureColumns
 from epprof_nb.analysis.base.executions import executions
 from epprof_nb.analysis.base.op_arguments import argument_at, given_arguments
 from epprof_nb.analysis.base.op_totals import Totals, totals
@@ -59,7 +59,7 @@ def op_table(
             **columns.device_per_execution(executed),
             "host_ns": columns.host(sums.host_ns),
             "self_host_ns": columns.host(sums.own_host_ns),
-            **columns.host_per_execution(95),
+            **columns.host_per_execution(HIGH_PERCENTILE),
         }
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.base.activity_sums import activity_sums, busy_by_group
-from epprof_nb.analysis.base.breakdown_columns import bandwidth, mean_delay
+from epprof_nb.analysis.base.breakdown_columns import HIGH_PERCENTILE, bandwidth, mean_delay
 from epprof_nb.analysis.base.devices import device_labels
 from epprof_nb.analysis.base.op_totals import share
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, optional
@@ -49,7 +49,7 @@ def stream_table(index: ProfileIndex) -> ResultTable:
             "busy_ns": busy[order],
             "share": share(sums["device_ns"], int(sums["device_ns"].sum())),
             "mean_device_ns": statistics.mean[order],
-            "p95_device_ns": statistics.percentile(95)[order],
+            f"p{HIGH_PERCENTILE}_device_ns": statistics.percentile(HIGH_PERCENTILE)[order],
             **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
             "bandwidth": bandwidth(sums["copied_bytes"], sums["copy_ns"]),
             "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.base.breakdown_columns import MeasureColumns
+from epprof_nb.analysis.base.breakdown_columns import HIGH_PERCENTILE, MeasureColumns
 from epprof_nb.analysis.base.executions import executions
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import Totals, totals
@@ -163,7 +163,7 @@ def _measures(
     """Return the columns of executions, host time and device time, `_FIRST_MEASURES` first."""
     profile = index.profile
     columns = MeasureColumns(profile, groups, sums, order)
-    host = columns.host_per_execution(50, 95, weights=index.cached(run_weights))
+    host = columns.host_per_execution(50, HIGH_PERCENTILE, weights=index.cached(run_weights))
     device = columns.device_and_self()
     measures: dict[str, Any] = {
         "count": columns.count(executed),
