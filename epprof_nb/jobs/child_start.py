@@ -191,7 +191,7 @@ def prepare() -> None:
 def list_unrecorded(order: Order) -> None:
     """Write which of the Pythons that this process started did not obey, and why."""
     from epprof_nb.jobs.process_part import part_folders, unrecorded, write_unrecorded
-    from epprof_nb.recording.children.subprocess_orders import started
+    from epprof_nb.recording.children.replaced_environments import started
 
     known = {pid for _, pid in part_folders(Path(order.folder))}
     for process in started.known:

@@ -29,7 +29,7 @@ from epprof_nb.jobs.running.limits import ANSWER_S, END_S, PREPARE_S
 from epprof_nb.jobs.running.messages import Channel
 from epprof_nb.jobs.running.private_folder import cells_folder, listening, socket_path
 from epprof_nb.recording.children.journal import JOURNAL
-from epprof_nb.recording.children.subprocess_orders import started
+from epprof_nb.recording.children.replaced_environments import started
 from epprof_nb.recording.session.running_totals import Progress
 
 if TYPE_CHECKING:

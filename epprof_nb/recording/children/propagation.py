@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recording.children.forks import forks
 from epprof_nb.recording.children.order_to_children import VARIABLE
-from epprof_nb.recording.children.subprocess_orders import started
+from epprof_nb.recording.children.replaced_environments import started
 from epprof_nb.util.after_import import after_import, cancel
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from epprof_nb.notebook.baseline import Baseline
 from epprof_nb.notebook.settings import GpuProfile
 from epprof_nb.recording.children.order_to_children import VARIABLE
 from epprof_nb.recording.children.proc_filesystem import has_variable
-from epprof_nb.recording.children.subprocess_orders import StartedProcesses
+from epprof_nb.recording.children.replaced_environments import StartedProcesses
 from epprof_nb.recording.session.service import service
 from epprof_nb.util.machine_id import machine_id
 from tests.helpers.repeated import TIMES, repeated

@@ -1,4 +1,4 @@
-"""Orders to processes that `subprocess` starts, even with a given environment; their pids."""
+"""Orders to processes that `subprocess` starts with an environment that the caller replaces."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from epprof_nb.recording.children.order_to_children import VARIABLE
-from epprof_nb.recording.children.subprocess_orders import StartedProcesses
+from epprof_nb.recording.children.replaced_environments import StartedProcesses
 
 CODE = f"import os; print(os.environ.get({VARIABLE!r}), os.environ.get('MINE'))"
 
