@@ -260,10 +260,6 @@ class _Histories:
             del self._of[key]
 
 
-def _nbytes(tensors: list[torch.Tensor]) -> int:
-    return sum(tensor.nbytes for tensor in tensors)
-
-
 def _ignore(_: object) -> None:
     pass
 
@@ -288,7 +284,9 @@ class _CallWithoutCache:
                 return
             batch, tokens, _ = self._query
             turn = token_log.new_turn()
-            size = token_log.UNKNOWN if cache is None else _nbytes(kv_caches.tensors(cache))
+            size = (
+                token_log.UNKNOWN if cache is None else kv_caches.nbytes(kv_caches.tensors(cache))
+            )
             history = _History(turn=turn, module=self._module, batch=batch)
             history.pending = token_log.ended(self._begin_ns, batch, tokens, 0, size, turn=turn)
             history.shapes = tuple(tuple(tensor.shape) for tensor in firsts)
@@ -380,7 +378,7 @@ class _Call:
             after = self._cache if made is None else made
             held = kv_caches.tensors(after)
             others = [tensor for cache in self._others for tensor in kv_caches.tensors(cache)]
-            size = _nbytes(held + others)
+            size = kv_caches.nbytes(held + others)
             token_log.add(
                 token_log.ended(self._begin_ns, batch, tokens, past, size, turn=history.turn)
             )

@@ -211,6 +211,11 @@ def tensors(cache: Any, most: int | None = None) -> list[torch.Tensor]:  # noqa:
     return list(islice(found, most))
 
 
+def nbytes(tensors: list[torch.Tensor]) -> int:
+    """Return the size of the tensors of a cache, bytes: what ``by_phase`` shows."""
+    return sum(tensor.nbytes for tensor in tensors)
+
+
 def numbers(cache: Any) -> dict[Path, int]:  # noqa: ANN401
     """Return the numbers in a cache that may be its length: sizes of tensors, and integers."""
     found: dict[Path, int] = {}
