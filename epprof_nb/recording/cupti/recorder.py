@@ -12,6 +12,7 @@ from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recording.cupti import buffer_limits, gpu_state, layouts, loading, tables
 from epprof_nb.recording.cupti.clock import CuptiClock
+from epprof_nb.recording.cupti.enabled_kinds import enabled_kinds
 from epprof_nb.recording.cupti.event_waits import EventWaits
 from epprof_nb.recording.cupti.other_profilers import (
     TorchProfilerHooks,
@@ -35,10 +36,6 @@ Uncorrectable errors of memory and of NVLink, contained errors, illegal address,
 hardware stack error, illegal instruction, misaligned address, invalid address space, invalid
 program counter, failed launch, leak of tensor memory.
 """
-
-
-def _kind(name: str) -> int:
-    return layouts.ENUMERATORS[f"CUPTI_ACTIVITY_KIND_{name}"]
 
 
 def _cell_log() -> CellLog:
@@ -121,33 +118,21 @@ class CuptiRecorder(Recorder):
     def _begin(self, options: Options) -> list[str]:
         """Start CUPTI with callbacks or, if they are held, with external correlation."""
         notes: list[str] = []
-        kinds = [_kind(k) for k in ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")]
-        # Graphs are recorded node by node. With GRAPH_TRACE enabled, CUPTI 13.0 crashes at the
-        # launch of a graph that was instantiated before.
-        if options.records("memory"):
-            kinds.append(_kind("MEMORY2"))
-        if options.records("overhead"):
-            kinds.append(_kind("OVERHEAD"))
         self._limit_records()
-        all_calls = options.records("api")
         self._external = False
         self._expected_missing = 0
-        started = self._start(kinds, callbacks=True, all_calls=all_calls)
+        started = self._start(options, callbacks=True)
         if not started["subscribed"]:
             for _ in teardown_attempts():
                 _native.cupti_stop()
-                started = self._start(kinds, callbacks=True, all_calls=all_calls)
+                started = self._start(options, callbacks=True)
                 if started["subscribed"]:
                     break
         refusal = None
         if not started["subscribed"]:
             # Another tool owns CUPTI's callbacks: fall back to external correlation.
             _native.cupti_stop()
-            # From CUDA 12.9 on, SYNCHRONIZATION does not enable CUDA_EVENT. Its times on the
-            # device stay off.
-            kinds += [_kind(k) for k in ("SYNCHRONIZATION", "CUDA_EVENT")]
-            kinds += [_kind(k) for k in ("RUNTIME", "DRIVER", "EXTERNAL_CORRELATION")]
-            self._start(kinds, callbacks=False, all_calls=all_calls)
+            self._start(options, callbacks=False)
             _native.start_cell_log()
             self._external = True
             result = started["subscribe_result"]
@@ -212,12 +197,12 @@ class CuptiRecorder(Recorder):
                 self._paused_ns = _native.now_ns()
                 self._notes.append(str(error))
 
-    def _start(self, kinds: list[int], *, callbacks: bool, all_calls: bool) -> dict[str, int]:
+    def _start(self, options: Options, *, callbacks: bool) -> dict[str, int]:
         try:
             return _native.cupti_start(
-                kinds=np.array(kinds, np.uint32).tobytes(),
+                kinds=np.array(enabled_kinds(options, callbacks=callbacks), np.uint32).tobytes(),
                 callbacks=callbacks,
-                all_calls=all_calls,
+                all_calls=options.records("api"),
                 external=not callbacks,
                 part=self._part,
             )

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.recording.cupti import loading, recorder
+from epprof_nb.recording.cupti import loading
 from epprof_nb.recording.cupti.buffer_limits import BUFFER_BYTES, BUFFERS
+from epprof_nb.recording.cupti.enabled_kinds import kind_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ def kernel_records(*others: str, memset: bool = False) -> Iterator[None]:
     loading.load()
     _native.cupti_configure(buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=5_000_000)
     names = ("CONCURRENT_KERNEL", *others, *(("MEMSET",) if memset else ()))
-    kinds = np.array([recorder._kind(name) for name in names], np.uint32).tobytes()
+    kinds = np.array([kind_number(name) for name in names], np.uint32).tobytes()
     _native.cupti_start(kinds=kinds, callbacks=False, all_calls=False, external=False, part=0)
     if memset and not _native.cupti_first_launch():
         raise SystemExit("The memset before the work was not launched.")
