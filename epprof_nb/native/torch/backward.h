@@ -4,7 +4,7 @@
 // module call are consecutive. The op of a call stays open until another call's node starts.
 #pragma once
 
-#include "torch/calls_of_nodes.h"
+#include "torch/module_call_of_node.h"
 
 namespace epprof::torch {
 

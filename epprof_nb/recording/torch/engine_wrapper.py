@@ -7,7 +7,7 @@ node.
 
 On a GPU, the native core reads the running node of a thread when the thread calls a CUDA function.
 Elsewhere, a hook before the first of a module's nodes opens the op.
-`native/torch/calls_of_nodes.cpp` decides to which call a node belongs.
+`native/torch/module_call_of_node.cpp` decides to which call a node belongs.
 """
 
 from __future__ import annotations

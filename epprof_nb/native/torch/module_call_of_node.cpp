@@ -1,4 +1,4 @@
-#include "torch/calls_of_nodes.h"
+#include "torch/module_call_of_node.h"
 
 #include <sys/mman.h>
 
