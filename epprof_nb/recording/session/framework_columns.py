@@ -38,13 +38,13 @@ def add_framework_columns(
     """
     rows = np.flatnonzero(category == NVTX)
     if len(rows):
-        from epprof_nb.recording.jax.xla_ranges import is_of_xla, with_xla_ranges
+        from epprof_nb.recording.jax.hlo_ranges import is_of_xla, with_hlo_ranges
 
         numbers = payload[rows].astype(np.int64)
         kinds = nvtx_kinds(numbers)
         ops = _with_kinds(ops, rows, numbers, kinds)
         of_xla = [number for number, kind in kinds.items() if is_of_xla(kind)]
-        ops = with_xla_ranges(ops, rows, np.isin(numbers, of_xla))
+        ops = with_hlo_ranges(ops, rows, np.isin(numbers, of_xla))
     rows = np.flatnonzero(category == TASK)
     if len(rows):
         source = ops.names("source").replaced(rows, CategoryColumn.constant("dask", len(rows)))

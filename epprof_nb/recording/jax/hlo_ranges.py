@@ -1,4 +1,4 @@
-"""Ranges of NVTX that XLA writes around its programs and their instructions, as ops.
+"""Programs, `named_scope`s and instructions (HLO) of JAX as ops, from the ranges of NVTX of XLA.
 
 A program is a range ``XlaModule:#hlo_module=jit_step,program_id=7#``, and each of its instructions
 is a range ``Thunk:#name=jit(step)/layer/add,hlo_op=loop_add_fusion.1,unique_hlo_op_id=3#``, whose
@@ -41,7 +41,7 @@ def is_of_xla(kind: OpKind) -> bool:
     return kind.args is not None and json.loads(kind.args).get("domain") == _DOMAIN
 
 
-def with_xla_ranges(ops: Table, rows: npt.NDArray[Any], is_xla: npt.NDArray[np.bool_]) -> Table:
+def with_hlo_ranges(ops: Table, rows: npt.NDArray[Any], is_xla: npt.NDArray[np.bool_]) -> Table:
     """Describe the ranges of XLA as programs and instructions.
 
     Parameters
