@@ -2,7 +2,7 @@
 
 The short name has no return type, namespaces, template arguments and parameters. The details
 (operation, dtype, tile) follow in brackets. The rules and their examples are in
-`epprof_nb.data.known_kernels`.
+`epprof_nb.data.kernel_name_rules`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from epprof_nb.data.known_kernels import (
+from epprof_nb.data.kernel_name_rules import (
     DTYPES,
     IGNORED_CLASSES,
     LIBRARY_KERNELS,
@@ -25,7 +25,7 @@ from epprof_nb.util.cpp_names import CppName, parse, without_namespaces
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.data.known_kernels import Rule
+    from epprof_nb.data.kernel_name_rules import Rule
 
 _MAX_LENGTH = 20_000
 """Longer names are left unchanged."""

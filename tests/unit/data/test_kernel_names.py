@@ -3,8 +3,8 @@
 import pytest
 
 from epprof_nb.data import kernel_names
+from epprof_nb.data.kernel_name_rules import NAMES, OPERATIONS
 from epprof_nb.data.kernel_names import short_name
-from epprof_nb.data.known_kernels import NAMES, OPERATIONS
 from epprof_nb.util.cpp_names import parse
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.queries.search import matching_rows
