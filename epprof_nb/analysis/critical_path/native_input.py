@@ -28,6 +28,15 @@ from weakref import proxy
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.analysis.critical_path.awaited_work import (
+    NO_WAIT,
+    OP,
+    THREAD,
+    TIME,
+    EventMarks,
+    event_waits,
+    waiting_calls,
+)
 from epprof_nb.analysis.critical_path.changed_durations import Owners
 from epprof_nb.analysis.critical_path.columns import MAX_NS, row_order, spans
 from epprof_nb.analysis.critical_path.exclusive_ops import exclusive_joins
@@ -54,15 +63,6 @@ from epprof_nb.analysis.critical_path.shared_gil_and_cores import SharedProcesso
 from epprof_nb.analysis.critical_path.thread_joins import thread_joins
 from epprof_nb.analysis.critical_path.threads import Threads
 from epprof_nb.analysis.critical_path.timers import timer_joins
-from epprof_nb.analysis.critical_path.waits import (
-    NO_WAIT,
-    OP,
-    THREAD,
-    TIME,
-    EventMarks,
-    event_waits,
-    waiting_calls,
-)
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.cached import KeyedCache, cached_property, weakly
 

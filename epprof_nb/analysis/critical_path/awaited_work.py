@@ -1,7 +1,8 @@
-"""Waits of the critical path: API calls that wait for devices, and streams that wait for events.
+"""Work that the critical path awaits: by API calls, for devices; by streams, for events.
 
-If the call that recorded an event is unknown, ``event_for`` of
-``native/analysis/critical_path_lanes.h`` chooses the work that the stream waits for.
+``native/analysis/critical_path.cpp`` follows the edge from the end of a wait to this work. If the
+call that recorded an event is unknown, ``event_for`` of ``critical_path_lanes.h`` beside it chooses
+the work that the stream waits for.
 """
 
 from __future__ import annotations
