@@ -10,7 +10,7 @@ from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.dataset.part import check_files, read_columns, read_pieces, read_profile
 from epprof_nb.files.epprof.manifest_checks import stated
-from epprof_nb.files.epprof.reading_writing import VERSION
+from epprof_nb.files.epprof.versions import VERSION
 from epprof_nb.jobs.stretch_of_part import read_stretch
 from epprof_nb.profiles import Profile
 

@@ -23,8 +23,7 @@ from epprof_nb.data.table import Table
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.dataset.manifest import MANIFEST, Manifest
 from epprof_nb.files.epprof import manifest_checks, parquet
-from epprof_nb.files.epprof.older_versions import upgrade
-from epprof_nb.files.epprof.reading_writing import VERSION
+from epprof_nb.files.epprof.versions import VERSION, upgrade
 from epprof_nb.files.impossible_numbers import with_plausible_numbers
 
 if TYPE_CHECKING:

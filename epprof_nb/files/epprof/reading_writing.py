@@ -2,8 +2,7 @@
 
 The file is a zip archive with uncompressed members: one Parquet file per table, compressed with
 zstd, and ``manifest.json``, which holds the name and version of the format, the info, the sources
-of the cells, and the number of rows and SHA-256 of each table. A new column or table increments
-the minor version. A change that an older reader would misread increments the major version.
+of the cells, and the number of rows and SHA-256 of each table.
 
 Files may come from untrusted sources. All sizes are checked before anything is read, nothing is
 unpacked to disk, and nothing in a file is executed.
@@ -26,13 +25,12 @@ from epprof_nb.data.schema import TABLES
 from epprof_nb.data.stack_table import check_stacks
 from epprof_nb.files.atomic_file import replacing
 from epprof_nb.files.epprof import manifest_checks, parquet
-from epprof_nb.files.epprof.older_versions import upgrade
+from epprof_nb.files.epprof.versions import VERSION, upgrade
 from epprof_nb.files.foreign_files import START_BYTES, why_no_profile
 from epprof_nb.files.impossible_numbers import with_plausible_numbers
 from epprof_nb.util.progress_bar import progress_bar
 
 FORMAT = "epprof"
-VERSION = (1, 11)
 _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384

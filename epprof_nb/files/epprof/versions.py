@@ -1,4 +1,4 @@
-"""Upgrade of the tables that an older minor version of the format stored differently."""
+"""The version of the ``.epprof`` format, and the upgrade of what older minor versions stored."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ from epprof_nb.data.repeats import with_repeats
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
+
+VERSION = (1, 11)
+"""Major and minor version that this package writes.
+
+A new column or table increments the minor version. A change that an older reader would misread
+increments the major version.
+"""
 
 
 def upgrade(profile: ProfileData, version: tuple[int, int]) -> ProfileData:
