@@ -39,7 +39,7 @@ def report(error: BaseException) -> None:
 
 def explain(error: BaseException, failures_before: int) -> None:
     """Print the explanation of an out-of-memory error."""
-    from epprof_nb.profiles.out_of_memory import explained
+    from epprof_nb.profiles.out_of_memory_in_scripts import explained
 
     text = explained(error, failures_before)
     if text is not None:

@@ -9,7 +9,7 @@ from IPython.display import display
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.data.out_of_memory import Explanation
+    from epprof_nb.data.out_of_memory_explanation import Explanation
 
 
 class OutOfMemoryOutput:
@@ -19,7 +19,7 @@ class OutOfMemoryOutput:
         self._explanation = explanation
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        from epprof_nb.views.renderers.out_of_memory import as_html, as_text
+        from epprof_nb.views.renderers.out_of_memory_text import as_html, as_text
 
         return {
             "text/plain": as_text(self._explanation, in_notebook=True),

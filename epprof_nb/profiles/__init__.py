@@ -359,7 +359,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         state_added_time(result)
         # A notebook and `epprof run` explain the error themselves, below the traceback.
         if error is not None and watch.is_open and allocation_error(error) is not None:
-            from epprof_nb.profiles.out_of_memory import print_explanation
+            from epprof_nb.profiles.out_of_memory_in_scripts import print_explanation
 
             print_explanation(error, watch.before)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.data.out_of_memory import Explanation, FreeMemory, Pool
+from epprof_nb.data.out_of_memory_explanation import Explanation, FreeMemory, Pool
 from epprof_nb.recording.out_of_memory import torch_failures
 from epprof_nb.recording.out_of_memory.device_arrays import HOST
 from epprof_nb.recording.out_of_memory.hidden_values import hidden_values

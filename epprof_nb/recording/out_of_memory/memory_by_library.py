@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-from epprof_nb.data.out_of_memory import Pool
+from epprof_nb.data.out_of_memory_explanation import Pool
 from epprof_nb.recording.memory.pool_totals import pools_on
 from epprof_nb.recording.out_of_memory.torch_pool import TorchPool, read_pool
 

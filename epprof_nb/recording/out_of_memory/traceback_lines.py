@@ -11,7 +11,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.options import Options
-from epprof_nb.data.out_of_memory import Place
+from epprof_nb.data.out_of_memory_explanation import Place
 from epprof_nb.recording.out_of_memory.own_attributes import dict_of
 from epprof_nb.recording.ranges.range_sources import shown_file
 from epprof_nb.recording.stacks.shown_stacks import PACKAGE, absolute, owner_of_files

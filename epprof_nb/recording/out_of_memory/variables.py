@@ -16,7 +16,7 @@ from inspect import CO_OPTIMIZED
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from epprof_nb.data.out_of_memory import Holder
+from epprof_nb.data.out_of_memory_explanation import Holder
 from epprof_nb.recording.out_of_memory.device_arrays import DeviceArrays
 from epprof_nb.recording.out_of_memory.numpy_objects import has_objects, objects_of
 from epprof_nb.recording.out_of_memory.own_attributes import dict_of, own_attributes
@@ -25,7 +25,7 @@ from epprof_nb.util.user_errors import USER_ERRORS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from epprof_nb.data.out_of_memory import Scope
+    from epprof_nb.data.out_of_memory_explanation import Scope
     from epprof_nb.recording.out_of_memory.device_arrays import ArrayMemory
 
 _SKIPPED = (

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from epprof_nb.recording.memory.history_calls import HISTORY_CALLS  # noqa: E402
 from epprof_nb.recording.out_of_memory import torch_failures  # noqa: E402
 from epprof_nb.recording.out_of_memory.explain_error import explain  # noqa: E402
-from epprof_nb.views.renderers.out_of_memory import as_html, as_text  # noqa: E402
+from epprof_nb.views.renderers.out_of_memory_text import as_html, as_text  # noqa: E402
 
 MB = 2**20
 

@@ -9,7 +9,7 @@ from epprof_nb.util.format import in_backticks, percent, plural, printable, size
 from epprof_nb.util.html import with_code
 
 if TYPE_CHECKING:
-    from epprof_nb.data.out_of_memory import Explanation, Holder, Place
+    from epprof_nb.data.out_of_memory_explanation import Explanation, Holder, Place
 
 MOST_HOLDERS = 10
 _NAME_WIDTH = 60

@@ -25,7 +25,7 @@ def explained(error: BaseException, failures_before: int) -> str | None:
     """
     try:
         from epprof_nb.recording.out_of_memory.explain_error import explain
-        from epprof_nb.views.renderers.out_of_memory import as_text
+        from epprof_nb.views.renderers.out_of_memory_text import as_text
 
         made = explain(error, failures_before=failures_before)
         return None if made is None else as_text(made, in_notebook=False)
