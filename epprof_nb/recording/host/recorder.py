@@ -16,7 +16,7 @@ from epprof_nb.host._copies import copy_activity
 from epprof_nb.host._log import LOG, PROPERTIES, Activity, Drained
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
-from epprof_nb.recording.host import ep_graphs
+from epprof_nb.recording.python_kernels import captured_graphs
 from epprof_nb.recording.recorder import RecordedGraphs, Recorder, RecorderOutput
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class HostRecorder(Recorder):
             memory=_memory(rows),
             dropped=rows.dropped + dropped,
             graphs=RecordedGraphs(
-                ep_graphs.nodes(graphs),
-                ep_graphs.capture_ops(graphs),
-                ep_graphs.table(graphs),
+                captured_graphs.nodes(graphs),
+                captured_graphs.capture_ops(graphs),
+                captured_graphs.table(graphs),
                 KERNELS.take_replays(),
             ),
         )

@@ -19,13 +19,13 @@ from epprof_nb.host.device import HOST_DEVICE_ID
 from epprof_nb.recording.memory.address_lives import UNSEEN, address_lives
 from epprof_nb.recording.memory.arena_blocks import ArenaMemory, arena_tables
 from epprof_nb.recording.memory.earlier_blocks import earlier_lines, places_at_end
-from epprof_nb.recording.memory.ops_by_time import OpsByTime
 from epprof_nb.recording.memory.torch_block_lives import (
     UNKNOWN,
     block_lives,
     segment_lives,
     state_at_begin,
 )
+from epprof_nb.recording.ops_by_time import OpsByTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,8 +9,7 @@ import sys
 import threading
 from typing import Any
 
-UNMARKED, UNKNOWN_THREAD = -1, -2
-"""Threads of events on another thread than those marked, and of events that may be on any."""
+from epprof_nb.recording.ops_by_time import UNKNOWN_THREAD, UNMARKED
 
 _PREFIX = "epprof:"
 
@@ -44,7 +43,7 @@ class ThreadMark:
 
 
 def thread_of(text: str) -> int:
-    """Return the thread that an event's text names, or one of the constants of this module."""
+    """Return the thread that an event's text names, `UNMARKED` or `UNKNOWN_THREAD`."""
     number = text.removeprefix(_PREFIX)
     if number != text and number.isdecimal():
         return int(number)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.arrays.stable_order import stable_order
-from epprof_nb.recording.memory.thread_marks import UNKNOWN_THREAD, ThreadsByText
+from epprof_nb.recording.memory.thread_marks import ThreadsByText
+from epprof_nb.recording.ops_by_time import UNKNOWN_THREAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

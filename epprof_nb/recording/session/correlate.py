@@ -19,19 +19,19 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
 from epprof_nb.recording.memory.block_tables import pool_tables
+from epprof_nb.recording.python_kernels import replayed_nodes
 from epprof_nb.recording.recorder import TimesOfCalls
 from epprof_nb.recording.samples.host_samples import sample_table
 from epprof_nb.recording.session import (
     conditional_bodies,
-    ep_replayed_nodes,
     garbage_collections,
 )
 from epprof_nb.recording.session.cell_thread_wait import is_awaited_by_cell
-from epprof_nb.recording.session.gloo_flight_recorder import with_flight_recorder
 from epprof_nb.recording.session.launch_log import NO_OP, LaunchLog
 from epprof_nb.recording.session.launch_stacks import LaunchStacks
 from epprof_nb.recording.session.ops_table import ops_table
 from epprof_nb.recording.session.recording import Recording, column
+from epprof_nb.recording.torch.collectives_from_cpp import with_flight_recorder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     if in_graph.any():
         capture_op = capture_op.copy()
         replays = [replay for known in graphs for replay in known.replays]
-        replayed = ep_replayed_nodes.identify(activities, op, replays)
+        replayed = replayed_nodes.identify(activities, op, replays)
         if replayed is not None:
             recording.graph_nodes.add(replayed.nodes)
             graphs.append(replayed)

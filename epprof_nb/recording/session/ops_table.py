@@ -19,9 +19,9 @@ from epprof_nb.recording.frameworks.framework_ops import (
 from epprof_nb.recording.native_columns import OP_NAME, name_of
 from epprof_nb.recording.session.framework_columns import add_columns_of_kinds
 from epprof_nb.recording.session.recording import Batch, column
-from epprof_nb.recording.session.token_calls import with_token_arguments
 from epprof_nb.recording.statements.statement_registry import STATEMENT
 from epprof_nb.recording.statements.statements_table import statements_table
+from epprof_nb.recording.token_calls import with_token_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Collectives on the host, such as gloo's: calls of process groups, and waits for them, as ops.
 
 Collectives on GPUs are kernels, and need no ops. Calls that PyTorch makes in C++, such as in
-DistributedDataParallel, do not pass here; see `epprof_nb.recording.session.gloo_flight_recorder`.
+DistributedDataParallel, do not pass here; see `epprof_nb.recording.torch.collectives_from_cpp`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from epprof_nb.core.python_kernel_log import KERNELS, CapturedGraph, GraphNode
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, MISSING
 from epprof_nb.data.table import Table
-from epprof_nb.recording.session import ep_replayed_nodes
+from epprof_nb.recording.python_kernels import replayed_nodes
 from tests.ort import models
 
 
@@ -122,7 +122,7 @@ def records(*replays, graph_id=50):
 
 def identify(*replays, of=((1, GRAPH),)):
     op, table = records(*replays)
-    return ep_replayed_nodes.identify(table, op, list(of))
+    return replayed_nodes.identify(table, op, list(of))
 
 
 def test_the_records_of_a_replay_are_those_of_its_nodes_in_order():

@@ -64,6 +64,7 @@ SUBFOLDERS = {
     "jobs": (("running",), ("dask",)),
     "files": (("epprof", "exporters", "readers", "redaction"), ("dataset",)),
     "recording": (
+        ("python_kernels",),
         ("cupti", "host", "onnxruntime", "process_end", "ranges", "statements"),
         ("frameworks", "stacks"),
         ("samples",),

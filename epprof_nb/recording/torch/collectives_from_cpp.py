@@ -22,7 +22,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Table, concat
 from epprof_nb.recording.epoch import pair_with_epoch
-from epprof_nb.recording.memory.ops_by_time import OpsByTime
+from epprof_nb.recording.ops_by_time import OpsByTime
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray

@@ -5,8 +5,7 @@ import random
 import numpy as np
 
 from epprof_nb.data.schema import MISSING, OPS
-from epprof_nb.recording.memory.ops_by_time import OpsByTime
-from epprof_nb.recording.memory.thread_marks import UNKNOWN_THREAD, UNMARKED
+from epprof_nb.recording.ops_by_time import UNKNOWN_THREAD, UNMARKED, OpsByTime
 from tests.helpers import tiny
 
 

@@ -10,7 +10,6 @@ from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.arrays.ancestors import nearest_ancestor
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recording.memory.thread_marks import UNKNOWN_THREAD, UNMARKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 
+UNMARKED, UNKNOWN_THREAD = -1, -2
+"""Threads of events on another thread than the marked one, and of events that may be on any."""
 _WAITING = "autograd"
 """Type of the op in which a thread waits for autograd's threads."""
 

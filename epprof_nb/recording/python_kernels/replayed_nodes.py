@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recording.host import ep_graphs
+from epprof_nb.recording.python_kernels import captured_graphs
 from epprof_nb.recording.recorder import RecordedGraphs, captured_nodes
 
 if TYPE_CHECKING:
@@ -69,5 +69,7 @@ def identify(
         return None
     facts = [graph._replace(graph_id=number) for number, graph in graphs.items()]
     return RecordedGraphs(
-        captured_nodes(nodes), ep_graphs.capture_ops(list(graphs.values())), ep_graphs.table(facts)
+        captured_nodes(nodes),
+        captured_graphs.capture_ops(list(graphs.values())),
+        captured_graphs.table(facts),
     )

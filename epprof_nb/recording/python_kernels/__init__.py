@@ -1,0 +1,1 @@
+"""Graphs that the provider of Python kernels captures and replays."""
