@@ -14,7 +14,7 @@ import {
   nameColumn,
   nameLength,
 } from "./column_specs.ts";
-import { csv, markdown, python } from "./export.ts";
+import { csv, markdown, python } from "./exported_rows.ts";
 import { filterAndSort, type Sort } from "./filter.ts";
 import { queryForRow } from "./row_selection.ts";
 import { renderTable, widenNames } from "./table_view.ts";

@@ -8,7 +8,7 @@ import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { highlightFor, outlineOf } from "../data/embedded/selected_events.ts";
 import type { Events, Fields, Highlight, Hit } from "../data/events.ts";
-import { lodNote } from "../data/lod_note.ts";
+import { mergedEventsNote } from "../data/merged_events_note.ts";
 import {
   fieldsOf,
   hitOf,
@@ -327,7 +327,7 @@ export class SelectionController {
 
   #hint(): void {
     const complete = this.#events === this.first ? "" : "Every event of this window is drawn.";
-    const note = lodNote(this.#events, this.source.zooms) || complete;
+    const note = mergedEventsNote(this.#events, this.source.zooms) || complete;
     // Do not repeat an unchanged note: screen readers would announce it again.
     if (this.#note.parentElement === this.panel && this.#note.textContent === note) return;
     this.#note.textContent = note;

@@ -4,7 +4,7 @@ import {
   formatCell,
   informativeColumns,
 } from "../../src/breakdown/column_specs.ts";
-import { csv, markdown, python, pythonString } from "../../src/breakdown/export.ts";
+import { csv, markdown, python, pythonString } from "../../src/breakdown/exported_rows.ts";
 import { filterAndSort } from "../../src/breakdown/filter.ts";
 import { queryForRow } from "../../src/breakdown/row_selection.ts";
 import { sortedRows } from "../../src/breakdown/sort.ts";

@@ -4,7 +4,7 @@ import { count } from "../base/format.ts";
 import type { Events } from "./events.ts";
 
 /** Note on the numbers of events and rectangles; empty if each rectangle stands for one event. */
-export function lodNote(events: Events, zooms: boolean): string {
+export function mergedEventsNote(events: Events, zooms: boolean): string {
   const merged = Object.entries(events.counts).filter(([, [sent, all]]) => sent < all);
   if (!merged.length) return "";
   const parts = merged.map(([what, [sent, all]]) => `${count(all)} ${what} as ${count(sent)}`);
