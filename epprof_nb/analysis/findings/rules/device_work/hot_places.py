@@ -19,6 +19,7 @@ from epprof_nb.analysis.findings.finding import (
     launcher_name,
     line_name,
 )
+from epprof_nb.analysis.findings.hot_shares import HOT_ON_DEVICE
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import percent
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
 
-HOT_SHARE = 0.4
-"""Minimum share of the device time for a line, or an op outside of all lines, to be named."""
 
 _REMEDY = "Make this work faster or do less of it. `evidence()` with this rank lists its kernels."
 
@@ -47,7 +46,7 @@ def hot_line(index: ProfileIndex) -> Iterator[Finding]:
         return  # the only line with device work needs no mention
     top = max(with_work, key=lambda line: line.device_ns)
     share = top.device_ns / index.cached(device_time)
-    if share < HOT_SHARE:
+    if share < HOT_ON_DEVICE:
         return
     ops = index.profile.tables["ops"]
     is_line = (ops["line"] == top.line) & ops.names("cell").equals(top.cell)
@@ -93,7 +92,7 @@ def hot_op(index: ProfileIndex) -> Iterator[Finding]:
     top = int(of_name.argmax())
     share = int(of_name[top]) / index.cached(device_time)
     # The only op with device work needs no mention.
-    if share < HOT_SHARE or of_name[top] == index.cached(device_time):
+    if share < HOT_ON_DEVICE or of_name[top] == index.cached(device_time):
         return
     has_name = is_range & outside & (names.codes == top)
     rows = np.flatnonzero(has_name)

@@ -26,6 +26,7 @@ from epprof_nb.analysis.findings.host_waits import (
     mostly_waited,
     wait_remedy,
 )
+from epprof_nb.analysis.findings.hot_shares import HOT_ON_HOST
 from epprof_nb.analysis.findings.known_waits import wait_of_statements, waits_of_ops
 from epprof_nb.analysis.findings.rules.host_work.hot_function import hot_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
 
-HOT_SHARE = 0.3
-"""Minimum share of the wall time for a line to be named."""
 MANY, SHORT_NS = 1_000, 50_000
 """A line that runs at least this often, and for less than this time, works value by value."""
 _REMEDY = "Make this work faster, do less of it, or do it in parallel, in other processes."
@@ -72,11 +71,11 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         by_place = sum_by_group(place, own_ns, places.count)[:-1]
         top = int(by_place.argmax())
         total = int(by_place[top])
-        if total >= HOT_SHARE * wall_ns:
+        if total >= HOT_ON_HOST * wall_ns:
             break
     rows = np.flatnonzero((place == top) & is_line)
     # The only line needs no mention.
-    if total < HOT_SHARE * wall_ns or len(np.unique(place[is_line])) < 2:
+    if total < HOT_ON_HOST * wall_ns or len(np.unique(place[is_line])) < 2:
         return
     more_ns = int(added_ns[rows].sum())
     longest = int(rows[int(own_ns[rows].argmax())])

@@ -26,6 +26,7 @@ from epprof_nb.analysis.findings.host_waits import (
     mostly_waited,
     wait_remedy,
 )
+from epprof_nb.analysis.findings.hot_shares import HOT_ON_HOST
 from epprof_nb.analysis.findings.known_waits import wait_of_function
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.analysis.frameworks.training_phases import is_of_type
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
-HOT_SHARE = 0.3
-"""Minimum share of the sampled time for a function to be named."""
 _LEAST_SHARE, _ERRORS = 0.2, 3.0
 """Minimum lower bound of the share, and its distance from the share in standard errors: 14 samples
 of 30 and 33 of 100 reach it."""
@@ -81,7 +80,7 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
     of_samples, count = float(found.share[top]), int(found.samples.sum())
     share = part * of_samples
     least = part * _interval(of_samples, count, _ERRORS)[0]
-    if count < _MIN_SAMPLES or share < HOT_SHARE or least < _LEAST_SHARE:
+    if count < _MIN_SAMPLES or share < HOT_ON_HOST or least < _LEAST_SHARE:
         return
     bounds = [part * bound for bound in _interval(of_samples, count, _ERRORS_OF_RANGE)]
     place = _place(index, stack, start, end)
@@ -91,7 +90,7 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
     ns, low_ns, high_ns = (
         min(max(one * wall_ns - more_ns, 0), unprofiled_ns) for one in (share, *bounds)
     )
-    if ns < HOT_SHARE * unprofiled_ns:
+    if ns < HOT_ON_HOST * unprofiled_ns:
         return
     shown = percent(ns / unprofiled_ns)
     if max(high_ns - ns, ns - low_ns) > _PRECISE * unprofiled_ns:

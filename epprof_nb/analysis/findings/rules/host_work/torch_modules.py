@@ -11,6 +11,7 @@ from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import Finding, code, op_id_of, time_taken
+from epprof_nb.analysis.findings.hot_shares import HOT_ON_HOST
 from epprof_nb.analysis.frameworks.operator_links import is_operator
 from epprof_nb.analysis.frameworks.training_phases import MODULE_TYPES, is_of_type
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.base.index import ProfileIndex
 
-_MODULE_SHARE = 0.3
-"""Minimum share of the wall time for a module to be named."""
 _IN_BACKWARD = ("backward", "recompute")
 
 
@@ -52,7 +51,7 @@ def slowest_module(index: ProfileIndex) -> Iterator[Finding]:
     of_path = sum_by_group(paths, own_ns, len(first))[:-1]
     top = int(of_path.argmax())
     total, wall_ns = int(of_path[top]), wall_of(index.profile)
-    if total < _MODULE_SHARE * wall_ns:
+    if total < HOT_ON_HOST * wall_ns:
         return
     calls = rows[paths == top]
     backward = is_of_type(index, *_IN_BACKWARD)[rows]

@@ -9,6 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.breakdowns.by_range import NO_NAME
 from epprof_nb.analysis.findings.finding import Finding, code, op_id_of
+from epprof_nb.analysis.findings.hot_shares import HOT_ON_HOST
 from epprof_nb.analysis.frameworks.by_operator import NO_OPERATOR, operator_table
 from epprof_nb.analysis.frameworks.operator_links import is_operator
 from epprof_nb.arrays.types import MISSING
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.analysis.base.index import ProfileIndex
-
-_OPERATOR_SHARE = 0.3
-"""Minimum share of the host time of all operators for one to be named."""
 
 
 def slowest_torch_operator(index: ProfileIndex) -> Iterator[Finding]:
@@ -41,7 +39,7 @@ def slowest_torch_operator(index: ProfileIndex) -> Iterator[Finding]:
     time = np.where([name == NO_OPERATOR for name in names], 0, table["self_host_ns"])
     slowest, whole = int(time.argmax()), int(time.sum())
     own_ns = int(time[slowest])
-    if own_ns <= 0 or own_ns < _OPERATOR_SHARE * whole:
+    if own_ns <= 0 or own_ns < HOT_ON_HOST * whole:
         return
     ops = index.profile.tables["ops"]
     name = names[slowest]

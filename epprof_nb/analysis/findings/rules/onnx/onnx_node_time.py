@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.breakdowns.registry import breakdown
 from epprof_nb.analysis.findings.finding import Finding, code, computed_later
+from epprof_nb.analysis.findings.hot_shares import HOT_ON_HOST
 from epprof_nb.analysis.onnx.unprofiled_times import sampled_runs
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import duration, percent, plural, shorten, size
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.result_table import ResultTable
     from epprof_nb.arrays.types import IntArray
 
-NODE_SHARE = 0.3
-"""Minimum share of an operator in the host time of all nodes."""
 MEMORY_BYTES = 100_000_000
 """Minimum memory in use by a session's allocator for the node to be named."""
 
@@ -61,7 +60,7 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
     by_type = sum_by_group(op_type.codes.astype(np.int64), host_ns, len(op_type.categories))[:-1]
     most = int(by_type.argmax())
     share = float(by_type[most] / total)
-    if share < NODE_SHARE:
+    if share < HOT_ON_HOST:
         return None
     of_type = nodes.take(op_type.codes == most)
     return of_type.take(np.argsort(-of_type["unprofiled_host_ns"], kind="stable")), share

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.findings.finding import Finding, code, computed_later
+from epprof_nb.analysis.findings.hot_shares import HOT_ON_HOST
 from epprof_nb.analysis.findings.rules.onnx.onnx_node_time import (
-    NODE_SHARE,
     TYPE_CHARACTERS,
     dominant_operator,
     executions,
@@ -46,7 +46,7 @@ def slowest_node(index: ProfileIndex) -> Iterator[Finding]:
     if len(nodes) < 2 or not total or dominant_operator(index) is not None:
         return
     node = nodes.take(np.array([int(host_ns.argmax())]))
-    if gain_of(node) < NODE_SHARE * total:
+    if gain_of(node) < HOT_ON_HOST * total:
         return
     op_type = shorten(str(node.values("op_type")[0]), TYPE_CHARACTERS)
     text = (
