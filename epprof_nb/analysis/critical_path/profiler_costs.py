@@ -45,8 +45,8 @@ ERRORS: tuple[Error, Error] = ("low", "high")
 NOT_TIMED = "what recording takes was not timed"
 _OPERATORS = "frameworks recorded their operators, which takes an unknown time"
 _NO_UNPROFILED_RUNS = "the process had not run its ONNX Runtime sessions like this before"
-MAX_PART = 0.99
-"""Maximum part of a time that recording took: a larger one would leave the code itself no time."""
+_MOST_OF_OP = 0.99
+"""Maximum part of an op that recording took: a larger one would leave the code no time."""
 _ERROR, _ERROR_OF_RUNS = 0.35, 0.6
 """Errors that the time which recording took of an op may have: as a share of it, and in a run of
 ONNX Runtime, of what the op takes itself: recording may take more of some nodes than of others."""
@@ -297,7 +297,7 @@ def host_left(index: ProfileIndex, own: IntArray, costs: Costs) -> Costs:
     around them have the same part.
     """
     tree, suspended = index.tree, suspended_ops(index)
-    costs, room, beyond = costs.copy(), MAX_PART * own, 0.0
+    costs, room, beyond = costs.copy(), _MOST_OF_OP * own, 0.0
     order = np.argsort(-tree.depth, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(tree.depth[order])) + 1):
         more = np.maximum(costs[rows] - room[rows], 0)
