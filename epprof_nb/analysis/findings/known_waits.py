@@ -13,7 +13,7 @@ from epprof_nb.analysis.base.thread_labels import thread_names
 from epprof_nb.analysis.base.time_off_cores import time_off_cores, used_by_other_threads
 from epprof_nb.analysis.base.waiting_frames import FOR_PROCESSES, OF_EVENT_LOOPS, waiting_stacks
 from epprof_nb.analysis.findings.finding import code, launcher_name, place_name
-from epprof_nb.analysis.findings.frame_name import frame_name
+from epprof_nb.analysis.findings.host_code_name import host_code_name
 from epprof_nb.analysis.findings.host_waits import CALL_REMEDY, wait_remedy
 from epprof_nb.analysis.utilisation.sampled_host import samples_within
 from epprof_nb.arrays.groups import sum_by_group
@@ -241,4 +241,4 @@ def _ran(index: ProfileIndex, thread: int, start: IntArray, end: IntArray) -> st
     own = index.cached(StackLines).own[stack]
     if (own >= 0).any():
         return launcher_name(index, int(np.bincount(own[own >= 0]).argmax()), MISSING)
-    return frame_name(index, int(np.bincount(stack).argmax()) if len(stack) else MISSING)
+    return host_code_name(index, int(np.bincount(stack).argmax()) if len(stack) else MISSING)

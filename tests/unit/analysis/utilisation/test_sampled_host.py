@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
-from epprof_nb.analysis.findings.frame_name import frame_name
+from epprof_nb.analysis.findings.host_code_name import host_code_name
 from epprof_nb.analysis.utilisation.sampled_host import (
     functions_of_host,
     host_activity,
@@ -67,9 +67,9 @@ def test_functions_are_shown_by_their_line_with_most_samples():
     assert found.samples.tolist() == [3, 1]
     assert found.share.tolist() == pytest.approx([140 / 230, 90 / 230])
     assert prof.stacks.loc[found.stack.tolist(), "line"].tolist() == [12, 3]
-    assert frame_name(ProfileIndex(prof), int(found.stack[0])) == "`augment` (data.py:12)"
-    assert frame_name(ProfileIndex(prof), int(found.stack[1])) == "line 3"
-    assert frame_name(ProfileIndex(prof), -1) == ""
+    assert host_code_name(ProfileIndex(prof), int(found.stack[0])) == "`augment` (data.py:12)"
+    assert host_code_name(ProfileIndex(prof), int(found.stack[1])) == "line 3"
+    assert host_code_name(ProfileIndex(prof), -1) == ""
 
 
 def test_only_samples_of_the_intervals_and_the_main_thread_count():

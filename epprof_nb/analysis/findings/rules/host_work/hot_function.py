@@ -20,7 +20,7 @@ from epprof_nb.analysis.findings.finding import (
     launcher_name,
     without_added,
 )
-from epprof_nb.analysis.findings.frame_name import frame_name
+from epprof_nb.analysis.findings.host_code_name import host_code_name
 from epprof_nb.analysis.findings.host_waits import (
     WAITS,
     mostly_waited,
@@ -165,7 +165,7 @@ def _place(index: ProfileIndex, stack: int, start: IntArray, end: IntArray) -> _
     short = short_function(function)
     if busiest is None:
         caller = int(lines.own[lines.parent[stack]]) if lines.parent[stack] >= 0 else MISSING
-        name = frame_name(index, stack)
+        name = host_code_name(index, stack)
         if caller < 0:
             return _Place(name, "", None)
         where = launcher_name(index, caller, MISSING)

@@ -27,7 +27,7 @@ from epprof_nb.analysis.findings.finding import (
     stack_of,
     unread_line_name,
 )
-from epprof_nb.analysis.findings.frame_name import frame_name
+from epprof_nb.analysis.findings.host_code_name import host_code_name
 from epprof_nb.analysis.findings.host_waits import CALL_REMEDY
 from epprof_nb.analysis.findings.idle_remedy import idle_remedy
 from epprof_nb.analysis.frameworks.training_phases import is_of_type
@@ -188,7 +188,7 @@ def held_work(index: ProfileIndex) -> Iterator[Finding]:
         # While the thread that launched waits, others may hold the GIL.
         spans = idle.end[of_place] - held[of_place], idle.end[of_place]
         sampled = MISSING if word == "GPU" else sampled_host(index, *spans)
-        ran = f" while the host ran {frame_name(index, sampled)}" if sampled >= 0 else ""
+        ran = f" while the host ran {host_code_name(index, sampled)}" if sampled >= 0 else ""
         yield Finding(
             f"{capitalised(devices)} idle {duration(total)} in {plural(len(of_place), 'gap')} "
             f"while launched work{f' of {where}' if where else ''} was held by {holder}"
@@ -228,7 +228,7 @@ def _finding(index: ProfileIndex, found: HostIdle, slowdown: float) -> Asking:
     if awaited and _calls(index, sampled, int(found.idle.next_row[longest])):
         sampled = MISSING  # the event loop ran there, while the coroutine was suspended
     awaited &= sampled == MISSING
-    host_op = frame_name(index, sampled) or _host_op(index, found)
+    host_op = host_code_name(index, sampled) or _host_op(index, found)
     call = waiting_call(index, starts, ends, sampled) if sampled >= 0 else None
     text = f"{capitalised(devices)} idle {duration(total)}{_when(found)}"
     if call:

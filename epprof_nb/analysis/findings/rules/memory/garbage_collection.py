@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of
-from epprof_nb.analysis.findings.frame_name import frame_name
+from epprof_nb.analysis.findings.host_code_name import host_code_name
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements
 from epprof_nb.analysis.steps.causes_of_slow_iterations import collections
 from epprof_nb.analysis.steps.iterations import iterations
@@ -63,7 +63,7 @@ def collector_pauses(index: ProfileIndex) -> Iterator[Finding]:
     # A statement can run for the whole program: samples know the line of the function.
     sampled = host_activity(index, starts, ends)
     if sampled.samples.sum() >= _MIN_SAMPLES and sampled.share[0] >= _MAIN_SHARE:
-        name = frame_name(index, int(sampled.stack[0]))
+        name = host_code_name(index, int(sampled.stack[0]))
         where = f", mostly in {name}" if name else where
     yield Finding(
         f"Python's garbage collector paused the program for {duration(total)} in "

@@ -1,4 +1,4 @@
-"""Names of what the host ran, by the innermost line of the user's code in samples of it."""
+"""The name of the code that the host ran, by the innermost line of the user in samples of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
 
 
-def frame_name(index: ProfileIndex, stack: int) -> str:
+def host_code_name(index: ProfileIndex, stack: int) -> str:
     """Return the name of a frame, as ``augment (data.py:12)``.
 
     A line outside of functions is named as statements are, as ``line 3 (`x = f()`)``.
