@@ -15,6 +15,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.ep.kernels.cuda import types as cuda_types
+from epprof_nb.ep.kernels.cuda.grids import THREADS, grid_of
 from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ extern "C" __global__ void NAME(const T* x, const T* weight, const T* bias, T* y
 
 _MOST_PRODUCTS = 64
 """Most products per element of the result."""
-_THREADS = 256
-_MAX_BLOCKS = 1 << 20
 
 
 def takes_few_products(x: Array, weight: Array, groups: int, positions: tuple[int, ...]) -> bool:
@@ -102,9 +101,9 @@ def convolve(  # noqa: PLR0917 - a convolution has as many
         *geometry.strides, *geometry.dilations, *begins,
     ))  # fmt: skip
     kernel = _kernel(xp, x.dtype.name, *window)
-    grid = (min((out.size + _THREADS - 1) // _THREADS, _MAX_BLOCKS),)
+    grid = grid_of(out.size)
     added = np.uint64(0) if bias is None else bias
-    _native.ep_launch(kernel, grid, (_THREADS,), (x, weight, added, out, *sizes))
+    _native.ep_launch(kernel, grid, (THREADS,), (x, weight, added, out, *sizes))
 
 
 @lru_cache(maxsize=4096)

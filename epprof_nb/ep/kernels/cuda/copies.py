@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.ep.kernels.cuda.grids import THREADS, grid_of
 from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ extern "C" __global__ void NAME(const T* x, T* y, long long start, N n, N width,
 """
 _TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 _RANK = 4
-_THREADS = 256
-_MAX_BLOCKS = 1 << 20
 
 
 def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> bool:
@@ -67,10 +66,10 @@ def write(xp: ArrayModule, x: Array, view: Array, out: Array) -> bool:
         sizes = _sizes(view.shape, view.strides, view.dtype.itemsize)
         if sizes is not None:
             n = view.size
-            grid = min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS)
+            grid = grid_of(n)
             start = np.int64((view.data.ptr - x.data.ptr) // view.dtype.itemsize)
             kernel = _kernel(xp, view.dtype.itemsize)
-            _native.ep_launch(kernel, (grid,), (_THREADS,), (x, out, start, *sizes))
+            _native.ep_launch(kernel, grid, (THREADS,), (x, out, start, *sizes))
             return True
     out[...] = view
     return not out.size
@@ -130,7 +129,7 @@ def write_part(xp: ArrayModule, x: Array, out: Array, axis: int, start: int) -> 
     kind = np.uint32 if few else np.int64
     _native.ep_launch(
         _part_kernel(xp, x.dtype.itemsize, few),
-        (min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS),), (_THREADS,),
+        grid_of(n), (THREADS,),
         (x, out, np.int64(start * inner), kind(n), kind(width), kind(pitch)),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.ep.kernels.cuda import types as cuda_types
+from epprof_nb.ep.kernels.cuda.grids import THREADS, grid_of
 from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
@@ -116,9 +117,6 @@ extern "C" __global__ void NAME(const T* x, const T* low, const T* high, T* y, l
 }
 """
 
-_THREADS = 256
-_MAX_BLOCKS = 1 << 20
-
 
 def apply_on_device(
     xp: ArrayModule,
@@ -151,7 +149,7 @@ def apply_on_device(
         contiguous = x if x.flags.c_contiguous else xp.ascontiguousarray(x)
         kernel = _unary(xp, name, x.dtype.name)
         args = (contiguous, out, np.int64(x.size), p, q)
-        _native.ep_launch(kernel, _grid(x.size), (_THREADS,), args)
+        _native.ep_launch(kernel, grid_of(x.size), (THREADS,), args)
     return out
 
 
@@ -181,7 +179,7 @@ def combine_on_device(xp: ArrayModule, function: str, a: Array, b: Array, out: A
     kind = np.uint32 if n < MOST_32_BIT else np.int64
     kernel = _binary(xp, function, dtype.name, kind is np.uint32)
     args = (a, b, out, *map(kind, (n, a.size, b.size, *steps)))
-    _native.ep_launch(kernel, _grid(n), (_THREADS,), args)
+    _native.ep_launch(kernel, grid_of(n), (THREADS,), args)
     return True
 
 
@@ -209,7 +207,7 @@ def limit_on_device(  # noqa: PLR0917 - the limits are numbers, or arrays
     """
     wide, nothing = np.float64 if x.dtype == np.float64 else np.float32, np.uint64(0)
     _native.ep_launch(
-        _limiting(xp, x.dtype.name), _grid(x.size), (_THREADS,),
+        _limiting(xp, x.dtype.name), grid_of(x.size), (THREADS,),
         (
             x, nothing if low is None else low, nothing if high is None else high, out,
             np.int64(x.size), wide(lowest), wide(highest),
@@ -233,10 +231,6 @@ def _step(shape: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
     if shape[first:last] != whole[offset + first : offset + last]:
         return None
     return math.prod(whole[offset + last :])
-
-
-def _grid(n: int) -> tuple[int]:
-    return (min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS),)
 
 
 @cache

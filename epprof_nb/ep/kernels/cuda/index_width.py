@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-MOST_32_BIT = (1 << 31) - (1 << 28)
-"""Maximum number of elements whose indices fit in 32 bits, with room for one step of a grid of
-2**20 blocks of 256 threads."""
+from epprof_nb.ep.kernels.cuda.grids import MAX_BLOCKS, THREADS
+
+MOST_32_BIT = (1 << 31) - MAX_BLOCKS * THREADS
+"""Maximum number of elements whose indices fit in 32 bits, with room for one step of a grid."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.ep.kernels.cuda.grids import THREADS, grid_of
 from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ extern "C" __global__ void NAME(const T* x, const I* rows, T* y, N n, long long 
 """
 _TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 _INDICES = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
-_THREADS = 256
-_MAX_BLOCKS = 1 << 20
 
 _PUT = """
 long long row = rows[i / inner];
@@ -115,7 +114,7 @@ def take_rows(xp: ArrayModule, x: Array, rows: Array, out: Array) -> None:
     kind = np.uint32 if few else np.int64
     _native.ep_launch(
         _take_kernel(xp, out.dtype.itemsize, rows.dtype, few),
-        (min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS),), (_THREADS,),
+        grid_of(n), (THREADS,),
         (x, rows, out, kind(n), np.int64(x.shape[1]), kind(rows.size), kind(x.shape[2])),
     )  # fmt: skip
 

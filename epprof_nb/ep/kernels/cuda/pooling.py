@@ -9,6 +9,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.ep.kernels.cuda import types as cuda_types
+from epprof_nb.ep.kernels.cuda.grids import THREADS, grid_of
 from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
 from epprof_nb.ep.kernels.cuda.rows import COMBINING
 
@@ -59,8 +60,6 @@ _FUNCTIONS = {
     ),
 }  # fmt: skip
 """The first value, the functor that combines the elements, and the function of the result."""
-_THREADS = 256
-_MAX_BLOCKS = 1 << 20
 
 
 def pool(xp: ArrayModule, function: str, x: Array, geometry: Geometry, out: Array) -> bool:
@@ -86,8 +85,8 @@ def pool(xp: ArrayModule, function: str, x: Array, geometry: Geometry, out: Arra
         out.size, *x.shape[2:], *geometry.kernel, *out.shape[2:], *geometry.strides,
         *geometry.dilations, *begins, *ends,
     ))  # fmt: skip
-    grid = (min((out.size + _THREADS - 1) // _THREADS, _MAX_BLOCKS),)
-    _native.ep_launch(_kernel(xp, function, x.dtype.name), grid, (_THREADS,), (x, out, *sizes))
+    grid = grid_of(out.size)
+    _native.ep_launch(_kernel(xp, function, x.dtype.name), grid, (THREADS,), (x, out, *sizes))
     return True
 
 

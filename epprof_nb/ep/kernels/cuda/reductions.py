@@ -14,6 +14,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.ep.kernels.cuda import types as cuda_types
+from epprof_nb.ep.kernels.cuda.grids import THREADS, grid_of
 from epprof_nb.ep.kernels.cuda.rows import COMBINING, threads
 
 if TYPE_CHECKING:
@@ -61,8 +62,6 @@ extern "C" __global__ void NAME(const T* x, T* y, long long n, long long step, l
 }
 """
 _FIRST = {"Sum": "0", "Max": "-__int_as_float(0x7f800000)"}
-_THREADS = 256
-_MAX_BLOCKS = 1 << 20
 _LEAST_STEP = 32
 """Neighbouring threads that read neighbouring elements; with fewer, a block reduces one row."""
 _LEAST_COLUMNS = 1 << 12
@@ -98,15 +97,15 @@ def reduce_on_device(
         return False
     n, step = found
     count = out.size
-    many = count >= _LEAST_COLUMNS or n <= _THREADS
+    many = count >= _LEAST_COLUMNS or n <= THREADS
     by_column = step >= _LEAST_STEP and many and n <= _LONGEST_COLUMN
     if not by_column and n > _LONG and count < _LEAST_STEP:
         return False  # CuPy uses more than one block for each element
     kernel = _kernel(xp, op_type, x.dtype.name, by_column)
     sizes = (np.int64(n), np.int64(step))
     if by_column:
-        grid = (min((count + _THREADS - 1) // _THREADS, _MAX_BLOCKS),)
-        _native.ep_launch(kernel, grid, (_THREADS,), (x, out, *sizes, np.int64(count)))
+        grid = grid_of(count)
+        _native.ep_launch(kernel, grid, (THREADS,), (x, out, *sizes, np.int64(count)))
     else:
         _native.ep_launch(kernel, (count,), (threads(n),), (x, out, *sizes))
     return True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.ep.kernels.cuda.grids import THREADS, grid_of
 from epprof_nb.ep.kernels.cuda.index_width import MOST_32_BIT
 from epprof_nb.ep.kernels.cuda.scratch import scratch
 
@@ -34,8 +35,6 @@ extern "C" __global__ void NAME(const T* x, T* y, int n, int h, int w, int kh, i
 }
 """
 _TYPES = {2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
-_THREADS = 256
-_MAX_BLOCKS = 1 << 20
 
 
 def columns(
@@ -77,8 +76,8 @@ def columns(
         n, *x.shape[2:], *geometry.kernel, *positions, *geometry.strides, *geometry.dilations,
         *begins,
     ))  # fmt: skip
-    grid = (min((n + _THREADS - 1) // _THREADS, _MAX_BLOCKS),)
-    _native.ep_launch(_kernel(xp, x.dtype.itemsize), grid, (_THREADS,), (x, y, *sizes))
+    grid = grid_of(n)
+    _native.ep_launch(_kernel(xp, x.dtype.itemsize), grid, (THREADS,), (x, y, *sizes))
     return y
 
 
