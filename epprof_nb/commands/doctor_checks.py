@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from epprof_nb.core.ort_releases import FIRST_RELEASE, FIRST_WITH_GRAPHS, text_of
 from epprof_nb.recording.cupti import find_library, gpu_state
 from epprof_nb.recording.cupti.find_library import (
     CuptiNotFoundError,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 Status = Literal["ok", "warning", "missing"]
 
 _DISTRIBUTION = "epprof-nb"
-_OLDEST_ONNXRUNTIME = (1, 25)
-_FIRST_WITH_GRAPHS = (1, 26)
 _OLDEST_ANYWIDGET = (0, 9, 18)
 _OLDEST_JUPYTERLAB = (4, 2)
 _ONNXRUNTIME_WHEELS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino",
@@ -323,14 +322,15 @@ def _onnxruntime() -> Check:
             "The packages overwrite each other's files. Run pip uninstall "
             f"{' '.join(installed)}, then install the one you need.",
         )  # fmt: skip
-    if _numbers(next(iter(installed.values()))) < _OLDEST_ONNXRUNTIME:
-        wheel = next(iter(installed))
+    if _numbers(next(iter(installed.values()))) < FIRST_RELEASE:
+        wheel, oldest = next(iter(installed)), text_of(FIRST_RELEASE)
         return Check(
             "ONNX Runtime", "warning", found,
-            f'Recording nodes requires 1.25 or newer: pip install --upgrade "{wheel}>=1.25"',
+            f"Recording nodes requires {oldest} or newer: "
+            f'pip install --upgrade "{wheel}>={oldest}"',
         )  # fmt: skip
-    if _numbers(next(iter(installed.values()))) < _FIRST_WITH_GRAPHS:
-        found += "; graphs of kernels in Python need 1.26"
+    if _numbers(next(iter(installed.values()))) < FIRST_WITH_GRAPHS:
+        found += f"; graphs of kernels in Python need {text_of(FIRST_WITH_GRAPHS)}"
     return Check("ONNX Runtime", "ok", found)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
+from epprof_nb.core.ort_releases import check_release
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ PROVIDER = "EpprofExecutionProvider"
 ONNX_RUNTIME = "ONNX Runtime"
 """Name of the pool of its sessions' memory; for one session, its name follows."""
 
-FIRST_RELEASE = (1, 25)
-
 CREATE_METHOD = "_create_inference_session"
 """Name of the method of ``InferenceSession`` that creates the session."""
 
@@ -31,17 +29,6 @@ GRAPH_ID = "gpu_graph_id"
 _ABI = b"system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1"
 
 _registration_lock = fork_safe_lock()
-
-
-def check_release(version: str) -> None:
-    """Raise `CaptureError` if ONNX Runtime is too old to let execution providers profile."""
-    numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
-    if numbers < FIRST_RELEASE:
-        raise CaptureError(
-            f"The nodes of ONNX Runtime {version} cannot be recorded: 1.25 is the first release "
-            "that reports its events to execution providers. Run `pip install -U onnxruntime` "
-            "(or onnxruntime-gpu) and restart the Jupyter kernel."
-        )
 
 
 def register_library(name: str, purpose: str, offers: Callable[[Any], bool]) -> None:

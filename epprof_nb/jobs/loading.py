@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.dataset import remote
 from epprof_nb.files.dataset.manifest import MANIFEST
-from epprof_nb.files.dataset.part import MAX_BYTES, read_manifest
+from epprof_nb.files.dataset.part import MAX_BYTES, MAX_PARTS, read_manifest
 from epprof_nb.files.dataset.part_name import PART_NAME
 from epprof_nb.files.dataset.remote import is_url
 from epprof_nb.files.epprof.manifest_checks import stated
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from epprof_nb.files.dataset.manifest import Manifest
     from epprof_nb.profiles import Profile
 
-_MAX_PARTS = 100_000
-_MAX_MANIFEST_BYTES = 2**30
+_MAX_BYTES_OF_MANIFESTS = 2**30
 _MAX_NAMED = 5
 
 
@@ -167,10 +166,10 @@ def _names(folder: Path) -> tuple[list[str], list[str]]:
             for entry in entries
             if entry.name.startswith("rank-") and entry.is_dir(follow_symlinks=False)
         )
-    if len(names) <= _MAX_PARTS:
+    if len(names) <= MAX_PARTS:
         return names, []
-    return names[:_MAX_PARTS], [
-        f"The folder has {len(names):,} parts; only the first {_MAX_PARTS:,} were read."
+    return names[:MAX_PARTS], [
+        f"The folder has {len(names):,} parts; only the first {MAX_PARTS:,} were read."
     ]
 
 
@@ -186,10 +185,10 @@ def _manifest(part: Path, size: int) -> Manifest:
 
     What the tables hold is checked when they are read.
     """
-    if size > _MAX_MANIFEST_BYTES:
+    if size > _MAX_BYTES_OF_MANIFESTS:
         raise ProfileFileError(
             f"{part} was not loaded: the manifests of the job have more than "
-            f"{_MAX_MANIFEST_BYTES:,} bytes"
+            f"{_MAX_BYTES_OF_MANIFESTS:,} bytes"
         )
     manifest = read_manifest(part)
     for name in stated(manifest.tables)[0]:

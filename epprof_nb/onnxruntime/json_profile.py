@@ -18,7 +18,7 @@ from epprof_nb import _native
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
-from epprof_nb.data.schema import MISSING
+from epprof_nb.data.schema import DEVICE_KINDS, MISSING
 from epprof_nb.recording.cupti.loading import driver_present
 from epprof_nb.recording.session.correlate import correlate
 from epprof_nb.recording.session.recording import Subscription
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
-_KINDS = ("kernel", "memcpy", "memset")
 
 _subscriptions: weakref.WeakKeyDictionary[Any, Subscription] = weakref.WeakKeyDictionary()
 
@@ -112,7 +111,7 @@ def device_events(
         args, named as by ONNX Runtime's CUDA provider.
     """
     kind = activities.names("kind")
-    device_work = np.logical_or.reduce([kind.equals(k) for k in _KINDS])
+    device_work = np.logical_or.reduce([kind.equals(k) for k in DEVICE_KINDS])
     capture = activities["capture_op_id"]
     op = IdIndex(ops["op_id"]).rows(np.where(capture == MISSING, activities["op_id"], capture))
     rows = np.flatnonzero(device_work & _of_session(ops, op, number, run_op))

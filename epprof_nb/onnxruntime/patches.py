@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core import added_providers
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.core.ort_binding import CREATE_METHOD, check_release
+from epprof_nb.core.ort_binding import CREATE_METHOD
+from epprof_nb.core.ort_releases import check_release
 from epprof_nb.onnxruntime import attach, bound_inputs, genai
 from epprof_nb.onnxruntime.replaced_attributes import REPLACED, replace
 from epprof_nb.onnxruntime.run_wrappers import wrap_end_profiling, wrap_run

@@ -10,7 +10,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.core.ort_binding import check_release
+from epprof_nb.core.ort_releases import check_release
 from epprof_nb.onnxruntime import attach
 from tests.ort import models, programs
 from tests.ort.rows import nodes

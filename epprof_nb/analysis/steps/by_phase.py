@@ -14,11 +14,12 @@ from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, ca
 from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.onnx.unprofiled_times import Runs, runs
 from epprof_nb.analysis.steps.by_repeat import wall_statistics
-from epprof_nb.analysis.steps.prefill_and_decode import DECODE, PHASES, ModelSteps, model_steps
+from epprof_nb.analysis.steps.prefill_and_decode import DECODE, ModelSteps, model_steps
 from epprof_nb.analysis.utilisation.launch_bound import launch_gaps
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import RepeatNames
+from epprof_nb.data.token_arguments import PHASES
 from epprof_nb.util.format import duration, plural
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data import ort_runs
 from epprof_nb.data.cache_uses import MOST, AmbiguousCacheError, CacheUse, continued
-from epprof_nb.data.token_arguments import CALL_ARGUMENTS, MAX_DRAFT
+from epprof_nb.data.token_arguments import CALL_ARGUMENTS, MAX_DRAFT, PHASES
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _Model = tuple[int, str]
 """Session and name."""
 PREFILL, DECODE = 0, 1
-PHASES = ("prefill", "decode")
 _MAX = 2**40
 
 

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
+from epprof_nb.core.ort_releases import FIRST_WITH_GRAPHS
 from epprof_nb.ep import unclaimed
 from epprof_nb.ep.graphs.session_graphs import ATTRIBUTE, SessionGraphs
 from epprof_nb.ep.user_code import user_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-FIRST_RELEASE = (1, 26)
-"""The first release of ONNX Runtime that captures graphs of plugin providers."""
 
 
 class _Opened(threading.local):
@@ -141,4 +139,4 @@ def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
 
 def _is_supported() -> bool:
     major, minor = _native.ort_runtime().split(".")[:2]
-    return (int(major), int(minor)) >= FIRST_RELEASE
+    return (int(major), int(minor)) >= FIRST_WITH_GRAPHS

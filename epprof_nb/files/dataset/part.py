@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 RANK = "rank"
 """Column of each table with the rank of the process, for tools that read many parts."""
 MAX_BYTES = 16 * 2**30
-_MAX_MANIFEST_BYTES = 64 * 2**20
+MAX_PARTS = 100_000
+"""Maximum number of parts of a job that are read."""
 _IN_ORDER = ("activities", "api_calls")
 """Tables that are written in the order of the starts. No table refers to their rows."""
 
@@ -203,7 +204,7 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
     """
     folder = Path(folder)
     try:
-        text = _content(folder / MANIFEST, _MAX_MANIFEST_BYTES)
+        text = _content(folder / MANIFEST, manifest_checks.MAX_MANIFEST_BYTES)
     except FileNotFoundError as error:
         raise ProfileFileError(
             f"{folder} is unfinished: it has no {MANIFEST}, which is written last. Its process "

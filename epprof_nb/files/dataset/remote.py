@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.files.dataset.manifest import FILES, MANIFEST
+from epprof_nb.files.dataset.part import MAX_PARTS
 from epprof_nb.files.dataset.part_name import PART_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+(://|::)")
-_MAX_PARTS = 100_000
 
 
 def is_url(path: object) -> bool:
@@ -90,7 +90,7 @@ def get_job(url: str, folder: Path, *, max_bytes: int) -> None:
     system, source = storage(url)
     folder.mkdir()
     for number, (name, path) in enumerate(_parts(system, source)):
-        if number >= _MAX_PARTS:
+        if number >= MAX_PARTS:
             break
         files = {
             PurePosixPath(entry["name"]).name: entry

@@ -32,6 +32,7 @@ DAMAGE = (
     zlib.error,
 )
 """Exceptions that json and pyarrow raise for damaged or malicious data."""
+MAX_MANIFEST_BYTES = 64 * 2**20
 _MAX_RATIO, _SMALL_BYTES = 300, 64 * 2**20
 """Maximum ratio of memory to file. Recordings have 5 to 50, equal rows 1,500 and more."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

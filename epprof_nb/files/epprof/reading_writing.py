@@ -34,7 +34,6 @@ FORMAT = "epprof"
 _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384
-_MAX_MANIFEST_BYTES = 64 * 2**20
 _ZIP64_BYTES = 2**31
 _DAMAGE = (*manifest_checks.DAMAGE, zipfile.BadZipFile)
 
@@ -202,8 +201,10 @@ def _manifest(
             f"{path} is not an .epprof file: it is a zip archive without {_MANIFEST}. Use a file "
             "written by prof.save(path)."
         )
-    if member.file_size > _MAX_MANIFEST_BYTES:
-        raise _damaged(path, f"{_MANIFEST} is larger than {_MAX_MANIFEST_BYTES:,} bytes")
+    if member.file_size > manifest_checks.MAX_MANIFEST_BYTES:
+        raise _damaged(
+            path, f"{_MANIFEST} is larger than {manifest_checks.MAX_MANIFEST_BYTES:,} bytes"
+        )
     manifest = json.loads(archive.read(member))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _damaged(path, f"{_MANIFEST} does not specify the format {FORMAT!r}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import MISSING, OPS
+from epprof_nb.data.schema import DEVICE_KINDS, MISSING, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.recording.native_columns import name_of
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.arrays.types import BoolArray, IntArray
-
-KINDS = ("kernel", "memcpy", "memset")
-"""Kinds of activities that a sequence consists of."""
 
 # Packed, because sequences are kept. Names are ids of the string table.
 LAUNCH = np.dtype(
@@ -154,7 +151,7 @@ def packed_launches(activities: Table, rows: IntArray) -> tuple[npt.NDArray[np.v
     """
     packed = np.zeros(len(rows), LAUNCH)
     kinds = activities.names("kind")
-    number = {kind: i for i, kind in enumerate(KINDS)}
+    number = {kind: i for i, kind in enumerate(DEVICE_KINDS)}
     of_kind = np.array([number.get(kind, 255) for kind in kinds.categories] + [255], np.uint8)
     packed["kind"] = of_kind[kinds.codes[rows]]
     names = activities.names("name")

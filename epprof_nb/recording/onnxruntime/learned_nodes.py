@@ -18,12 +18,11 @@ import numpy as np
 from epprof_nb.analysis.onnx.recorded_runs import LEARNED, MISMATCHED, NOT_RECORDED, RECORDED
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import MISSING
+from epprof_nb.data.schema import DEVICE_KINDS, MISSING
 from epprof_nb.data.table import concat
 from epprof_nb.recording.onnxruntime import run_log
 from epprof_nb.recording.onnxruntime.event_nesting import EventNesting
 from epprof_nb.recording.onnxruntime.launch_sequences import (
-    KINDS,
     packed_launches,
     sequence_of,
     without_launch_sizes,
@@ -139,7 +138,7 @@ def _runs(
     row = IdIndex(ids).rows(activities["op_id"])
     run_of_activity = np.append(run_of_op, MISSING)[row]
     kind = activities.names("kind")
-    is_launch = np.logical_or.reduce([kind.equals(k) for k in KINDS])
+    is_launch = np.logical_or.reduce([kind.equals(k) for k in DEVICE_KINDS])
     launches = np.flatnonzero((run_of_activity >= 0) & is_launch)
     run_of_launch = run_of_activity[launches]
     order = np.lexsort(

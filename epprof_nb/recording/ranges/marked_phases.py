@@ -5,12 +5,12 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal
 
+from epprof_nb.data.token_arguments import PHASES
 from epprof_nb.recording.ranges.ranges import op
 
 if TYPE_CHECKING:
     from epprof_nb import _native
 
-_PHASES = ("prefill", "decode")
 _MOST = 2**31 - 1
 """Largest number: the product of two, the tokens of all sequences of a call, has 64 bits."""
 
@@ -69,7 +69,7 @@ def phase(
     >>> prof.by_phase()[["phase", "calls", "tokens", "past_tokens"]].values.tolist()
     [['prefill', 1, 5, 0], ['decode', 3, 3, 5]]
     """
-    if name not in _PHASES:
+    if name not in PHASES:
         raise ValueError(f"unknown phase {name!r}; choose prefill or decode")
     numbers = {"tokens": _number("tokens", tokens, 1), "batch": _number("batch", batch, 1)}
     if past_tokens is not None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.intervals import union
-from epprof_nb.data.schema import MISSING
+from epprof_nb.data.schema import DEVICE_KINDS, MISSING
 from epprof_nb.host.device import HOST_DEVICE_ID
 from epprof_nb.recording.native_columns import ids, name_of, numbers
 from epprof_nb.recording.session.launch_log import CELL_WAITED, NO_OP, from_external_correlation
@@ -35,7 +35,6 @@ _RECENT_BATCHES = 6
 """Batches whose launches and ops are kept to attribute activities of later batches."""
 _RATE_NS = 2_000_000_000
 """Interval over which the kernel rate is measured."""
-_BUSY = ("kernel", "memcpy", "memset")
 _MAX_OPS = 5
 """Maximum number of ops in a progress."""
 _MAX_DEPTH = 12
@@ -88,7 +87,7 @@ class RunningTotals:
 
     def __init__(self, opened_ns: int) -> None:
         self._opened_ns = opened_ns
-        self._counts = dict.fromkeys(_BUSY, 0)
+        self._counts = dict.fromkeys(DEVICE_KINDS, 0)
         self._copy_bytes = 0
         self._dropped = 0
         self._busy_ns: dict[int, int] = {}
@@ -136,7 +135,7 @@ class RunningTotals:
     def _add_activities(self, activities: Table) -> None:
         kinds = activities.names("kind")
         is_work = np.zeros(len(activities), np.bool_)
-        for kind in _BUSY:
+        for kind in DEVICE_KINDS:
             of_kind = kinds.equals(kind)
             self._counts[kind] += int(np.count_nonzero(of_kind))
             is_work |= of_kind
