@@ -1,6 +1,7 @@
 """Samples of the host: the Python stacks of threads between their API calls."""
 
 import os
+import subprocess
 import sys
 import threading
 
@@ -238,6 +239,30 @@ def test_samples_in_calls_are_left_out():
     found = sample_table([drained(4, 5, 9), {}, drained(10, 25, 30, 41)], 5, 40, calls)
     assert found["start_ns"].tolist() == [5, 9, 30]
     assert found["stack_id"].tolist() == [1, 2, 2]
+
+
+SAMPLED_TO_THE_END = """
+import atexit, os, time
+def threads():
+    return len(os.listdir("/proc/self/task"))
+def at_exit():  # after the callbacks that were registered later
+    until = time.monotonic() + 60
+    while threads() > before and time.monotonic() < until:  # a thread that has ended leaves soon
+        time.sleep(0.01)
+    print(during > before, threads() > before)
+before = threads()
+atexit.register(at_exit)
+from epprof_nb import _native
+from epprof_nb.recording.samples.availability import why_no_samples
+assert why_no_samples() is None and _native.start_samples() is None
+during = threads()
+"""
+
+
+def test_sampling_ends_before_the_interpreter_frees_its_threads():
+    program = [sys.executable, "-c", SAMPLED_TO_THE_END]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"
 
 
 def test_counts_are_those_of_the_recording():
