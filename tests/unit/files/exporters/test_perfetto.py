@@ -12,7 +12,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackDescri
 import epprof_nb
 from epprof_nb.cli import main
 from epprof_nb.data.table import Table
-from epprof_nb.files.exporters import perfetto
+from epprof_nb.files.exporters import perfetto, perfetto_packets, perfetto_slices
 from epprof_nb.files.exporters.perfetto import to_perfetto
 from epprof_nb.testing import synthetic_profile
 from tests.helpers.tiny import activity, call, kernel, line, nested, op, profile
@@ -199,7 +199,8 @@ def test_calls_that_outlast_the_rounded_end_of_their_node_nest_in_it(written, la
 
 def test_every_row_is_in_the_trace(written, monkeypatch):
     made = synthetic_profile(activities=3_000, seed=2)
-    monkeypatch.setattr(perfetto, "_BATCH", 100)
+    for module in (perfetto_packets, perfetto_slices):
+        monkeypatch.setattr(module, "BATCH", 100)
     read = written(made)
     on_devices = [s for s in read.slices if s["track"][0] != "host"]
     total = sum(s["end"] - s["start"] for s in on_devices)
@@ -318,7 +319,7 @@ def test_the_columns_are_read_as_often_for_many_tracks(tmp_path, monkeypatch):
 def test_the_library_makes_as_few_packets_for_many_launches(tmp_path, monkeypatch):
     """It takes tens of microseconds for each."""
     made = []
-    add = perfetto._trace_builder().add_packet
+    add = perfetto_packets.trace_builder().add_packet
 
     def counted(builder):
         made.append(builder)
