@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.attribution import attributed_op_rows
-from epprof_nb.analysis.base.places import callers_at, lines_at
+from epprof_nb.analysis.base.lines_of_work import callers_at, lines_at
 from epprof_nb.analysis.base.result_table import (
     OptionalColumn,
     argument_column,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.base.lines_of_work import lines_at
 from epprof_nb.analysis.base.missing_records import lacks_records
 from epprof_nb.analysis.base.op_tree import NO_OP
-from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable, categorical, names_at, optional
 from epprof_nb.analysis.base.stack_lines import StackLines

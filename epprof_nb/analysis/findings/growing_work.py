@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.findings.finding import launcher_name, stack_of
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.op_totals import self_host_ns
-from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.thread_labels import thread_names
 from epprof_nb.analysis.base.time_off_cores import time_off_cores, used_by_other_threads

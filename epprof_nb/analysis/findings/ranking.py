@@ -11,8 +11,8 @@ import numpy as np
 from epprof_nb.analysis.added_time.added_time import added_time
 from epprof_nb.analysis.base.device_memory import nearly_full
 from epprof_nb.analysis.base.devices import used_gpu
+from epprof_nb.analysis.base.lines_of_work import lines_at
 from epprof_nb.analysis.base.missing_records import lacks_records
-from epprof_nb.analysis.base.places import lines_at
 from epprof_nb.analysis.base.processes import only_process, processes
 from epprof_nb.analysis.base.processor_use import NOTABLE_SHARE, share_kept_from_cores
 from epprof_nb.analysis.base.result_table import (

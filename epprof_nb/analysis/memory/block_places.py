@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.places import callers_at, lines_at
+from epprof_nb.analysis.base.lines_of_work import callers_at, lines_at
 from epprof_nb.analysis.base.result_table import names_at
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.stack_lines import StackLines

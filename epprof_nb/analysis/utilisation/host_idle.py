@@ -14,7 +14,7 @@ from epprof_nb.analysis.base.between_lines import (
 )
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.first_calls import preparation_within
-from epprof_nb.analysis.base.places import lines_at
+from epprof_nb.analysis.base.lines_of_work import lines_at
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.tasks_of_ops import time_in_tasks
 from epprof_nb.analysis.utilisation.blocking_calls import host_wait

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_activity import queued_launches
 from epprof_nb.analysis.base.device_work import KERNEL
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable
 from epprof_nb.analysis.utilisation.launch_bound import launch_gaps

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable, names_at, optional
 from epprof_nb.analysis.base.stack_lines import INLINE_LOOPS, StackLines, enclosing_function
 from epprof_nb.arrays.groups import group_codes

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.copies import LARGE_BYTES, copied_bytes, is_synchronous
 from epprof_nb.analysis.base.device_work import MEMCPY
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.result_table import OptionalColumn, ResultTable
 from epprof_nb.analysis.peaks.host_link import link_bytes_per_s
 from epprof_nb.analysis.utilisation.exposed_copies import exposed

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.missing_records import is_unrecorded
-from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable, names_at
 from epprof_nb.analysis.base.tasks_of_ops import tasks_begun

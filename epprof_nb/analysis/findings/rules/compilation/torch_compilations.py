@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.op_status import has_host_time
-from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
 from epprof_nb.analysis.frameworks.training_phases import is_of_type
 from epprof_nb.arrays.groups import group_codes

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.copies import LARGE_BYTES, copied_bytes, is_pageable
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.devices import device_word, devices_phrase
-from epprof_nb.analysis.base.places import Places, lines_at
+from epprof_nb.analysis.base.lines_of_work import Places, lines_at
 from epprof_nb.analysis.findings.finding import (
     Finding,
     capitalised,

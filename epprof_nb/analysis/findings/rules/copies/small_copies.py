@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.copies import copied_bytes
 from epprof_nb.analysis.base.device_work import MEMCPY
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.onnx.fallback import FROM_HOST, TO_HOST

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.copies import LARGE_BYTES, copied_bytes, is_pageable
 from epprof_nb.analysis.base.device_work import MEMCPY, device_kinds_ns
 from epprof_nb.analysis.base.devices import device_word
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.base.work_classes import COMPUTE, COPY, class_intervals
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of

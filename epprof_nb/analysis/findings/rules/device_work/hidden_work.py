@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.base.devices import device_word
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.critical_path.by_line import PathLines
 from epprof_nb.analysis.critical_path.chain import ACTIVITY, CriticalPath, ops_below
 from epprof_nb.analysis.findings.finding import (

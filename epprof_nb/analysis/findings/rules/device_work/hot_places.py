@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import device_kinds_ns, is_device_kind
 from epprof_nb.analysis.base.devices import device_word
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.breakdowns.line_totals import line_totals
 from epprof_nb.analysis.findings.finding import (

@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL, device_kinds_ns
 from epprof_nb.analysis.base.devices import device_word
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.added_time.added_time import added_time, added_to_ops
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.missing_records import statements_lost
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.base.op_totals import self_host_ns
-from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.findings.finding import (
     Finding,

@@ -10,7 +10,7 @@ import numpy as np
 from epprof_nb.analysis.base.between_lines import awaits
 from epprof_nb.analysis.base.devices import device_word, devices_phrase
 from epprof_nb.analysis.base.first_calls import FIRST_WORK_NS, is_measured
-from epprof_nb.analysis.base.places import Places, lines_at
+from epprof_nb.analysis.base.lines_of_work import Places, lines_at
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.tasks_of_ops import task_rows, threads_in_tasks
 from epprof_nb.analysis.base.wall_time import wall_of

@@ -9,8 +9,8 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.devices import device_word
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.op_status import has_host_time
-from epprof_nb.analysis.base.places import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.critical_path.saving import saving_without
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name

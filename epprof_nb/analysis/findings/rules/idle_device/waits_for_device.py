@@ -10,7 +10,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import MEMCPY
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.first_calls import preparation_within
-from epprof_nb.analysis.base.places import Places, lines_at
+from epprof_nb.analysis.base.lines_of_work import Places, lines_at
 from epprof_nb.analysis.base.source_text import source_line
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.critical_path.changed_durations import Removed

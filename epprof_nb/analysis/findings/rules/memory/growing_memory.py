@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.devices import device_word
-from epprof_nb.analysis.base.places import Places
+from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.stack_lines import StackLines, enclosing_function
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, own_line_name
 from epprof_nb.analysis.memory.block_places import block_stacks, code_lines, waited_for_work
