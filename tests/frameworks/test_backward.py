@@ -8,7 +8,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.recording.torch import engine_wrapper
+from epprof_nb.recording.torch import backward_passes
 
 torch = pytest.importorskip("torch")
 
@@ -34,7 +34,7 @@ def each_way(request, monkeypatch):
     The last way is for a release without the engine's functions.
     """
     if request.param == "followed":
-        monkeypatch.setattr(engine_wrapper, "can_follow", lambda _: _native.engine_reads_nodes())
+        monkeypatch.setattr(backward_passes, "can_follow", lambda _: _native.engine_reads_nodes())
     if request.param == "functions":
         monkeypatch.setattr(_native, "engine_is_known", lambda: False)
 

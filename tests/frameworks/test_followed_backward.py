@@ -13,7 +13,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.recording.torch import engine_wrapper
+from epprof_nb.recording.torch import backward_passes
 from epprof_nb.recording.torch.autograd_engine import open_engine
 
 torch = pytest.importorskip("torch")
@@ -34,7 +34,7 @@ from tests.frameworks.notes import notes_of  # noqa: E402
 @pytest.fixture(autouse=True)
 def _followed(monkeypatch):
     open_engine()
-    monkeypatch.setattr(engine_wrapper, "can_follow", lambda _: _native.engine_reads_nodes())
+    monkeypatch.setattr(backward_passes, "can_follow", lambda _: _native.engine_reads_nodes())
 
 
 def test_the_nodes_of_this_release_can_be_read():
@@ -75,9 +75,9 @@ def test_modules_on_the_cpu_keep_their_host_time(named, values, monkeypatch, wit
     named(model=model)
     with epprof_nb.profile() as prof:
         loss = model(values).sum()
-        assert not engine_wrapper.can_follow([loss])
+        assert not backward_passes.can_follow([loss])
         on_gpu = SimpleNamespace(is_cuda=True)
-        assert engine_wrapper.can_follow([loss, on_gpu]) is not with_parameters
+        assert backward_passes.can_follow([loss, on_gpu]) is not with_parameters
         loss.backward()
     assert names_of(prof, "backward") == ["model", "model.2", "model.1", "model.0"]
 
@@ -223,7 +223,7 @@ def test_passes_with_and_without_hooks_in_each_other(named, values, monkeypatch)
     layer = Layer("a")
     named(layer=layer)
     passes = iter([True, False, True, False])
-    monkeypatch.setattr(engine_wrapper, "can_follow", lambda _: next(passes))
+    monkeypatch.setattr(backward_passes, "can_follow", lambda _: next(passes))
 
     class Nested(torch.autograd.Function):
         @staticmethod

@@ -15,11 +15,11 @@ from epprof_nb import _native
 from epprof_nb.recording.frameworks.patches import Patches, Switch, recorded_function
 from epprof_nb.recording.torch.autograd_engine import open_engine
 from epprof_nb.recording.torch.backward_counts import BackwardCounts
+from epprof_nb.recording.torch.backward_passes import recorded_backward
 from epprof_nb.recording.torch.cached_calls import CachedCalls
 from epprof_nb.recording.torch.collective_calls import replace_process_groups
 from epprof_nb.recording.torch.compilations import Compilations
 from epprof_nb.recording.torch.compiled_modules import CompiledModules
-from epprof_nb.recording.torch.engine_wrapper import recorded_backward
 from epprof_nb.recording.torch.module_calls import classes_with_own_call, recorded_call
 from epprof_nb.recording.torch.module_paths import ModulePaths
 from epprof_nb.recording.torch.optimizers_and_loaders import recorded_enter, recorded_exit

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import epprof_nb
-from epprof_nb.recording.torch import engine_wrapper
+from epprof_nb.recording.torch import backward_passes
 
 pytest.importorskip("cupy", reason="CuPy is not installed")
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -147,9 +147,9 @@ def test_followed_nodes_have_the_modules_that_hooks_give_them(named, monkeypatch
         return sorted(map(tuple, found.to_numpy()))
 
     modules()
-    assert engine_wrapper.can_follow([torch.ones(1, device="cuda")]) is False  # no profile
+    assert backward_passes.can_follow([torch.ones(1, device="cuda")]) is False  # no profile
     followed = modules()
-    monkeypatch.setattr(engine_wrapper, "can_follow", lambda _: False)
+    monkeypatch.setattr(backward_passes, "can_follow", lambda _: False)
     assert followed == modules()
     assert {path for _, path, _ in followed} > {"net", "net.tokens", "net.head"}
 

@@ -1,4 +1,4 @@
-"""Wrapper of PyTorch's autograd engine: an op per backward pass, and how it finds modules' ops.
+"""Backward passes of PyTorch: an op for each, and how the ops of modules in it are found.
 
 The nodes of a graph run in descending order of their numbers, so the nodes of one module call are
 consecutive. Their op stays open until the next module's nodes begin. Sums of gradients run after
