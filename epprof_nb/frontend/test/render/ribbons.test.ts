@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sampleEvenly } from "../../src/base/sampling.ts";
+import { sampleEvenly } from "../../src/base/evenly_spread.ts";
 import { bundle, type Line } from "../../src/render/ribbons.ts";
 
 const line = (x0: number, x1: number, y1 = 100): Line => ({ x0, y0: 10, x1, y1 });

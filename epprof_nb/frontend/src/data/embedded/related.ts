@@ -1,6 +1,6 @@
 // Relations of one event among the embedded events; mirrors Python's answer for a live view.
 
-import { sampleEvenly } from "../../base/sampling.ts";
+import { sampleEvenly } from "../../base/evenly_spread.ts";
 import type { EventSet, Events, Hit, LaneSlice } from "../events.ts";
 import { isDeviceWork, KIND } from "../kinds.ts";
 import { type Related, refOf } from "../selection_queries.ts";

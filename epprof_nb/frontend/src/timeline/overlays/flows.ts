@@ -1,6 +1,6 @@
 // Flow lines from API calls or ops to the activities they launched.
 
-import { sampleEvenly } from "../../base/sampling.ts";
+import { sampleEvenly } from "../../base/evenly_spread.ts";
 import type { EventRef } from "../../data/wire_types.ts";
 import type { Place, Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";

@@ -1,4 +1,4 @@
-// Sampling of long lists.
+// Items of long lists, evenly spread.
 
 /** Sample at most `most` items, evenly spread. */
 export function sampleEvenly<T>(all: readonly T[], most: number): T[] {
