@@ -19,6 +19,9 @@ extern PyMethodDef sample_functions[];
 extern PyMethodDef stack_functions[];
 extern PyMethodDef stretch_functions[], torch_functions[], vectorcall_functions[];
 
+// Chunks of 32 KiB with records of ops, and of launches, in a session: 1 GiB of each.
+enum { kMaxOpChunks = 32768, kMaxLaunchChunks = 32768 };
+
 // -- clock, recording, names ----------------------------------------------------------------
 
 static PyObject* now_ns(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
@@ -41,8 +44,7 @@ static PyObject* set_recording(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
 static PyObject* set_limits(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
   static char* names[] = {"op_chunks", "launch_chunks", "statement_rows", "statement_repeats",
                           "statement_pairs", NULL};
-  // The defaults: at most 1 GiB of op records and 1 GiB of launch records.
-  unsigned int op_chunks = 32768, launch_chunks = 32768;
+  unsigned int op_chunks = kMaxOpChunks, launch_chunks = kMaxLaunchChunks;
   unsigned int rows = kStatementRows, repeats = kStatementRepeats, pairs = kStatementPairs;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$IIIII", names, &op_chunks, &launch_chunks,
                                    &rows, &repeats, &pairs)) {
