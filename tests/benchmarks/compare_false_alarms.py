@@ -1,6 +1,6 @@
 """False alarms of `epprof_nb.compare` over pairs of recordings of the same code, and its power.
 
-    python -m tests.benchmarks.compare_aa --pairs 60 --planted 30 [--device cuda:0]
+    python -m tests.benchmarks.compare_false_alarms --pairs 60 --planted 30 [--device cuda:0]
 
 Each recording has 20 repeats of ten ops. For false alarms the code of both recordings is the same.
 For the power, the kernel of one op of the new code does 5 % more steps. ``--keep`` writes the

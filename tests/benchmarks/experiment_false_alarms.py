@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.benchmarks.experiment_zero [--runs 100] [--repeats 40]
+    python -m tests.benchmarks.experiment_false_alarms [--runs 100] [--repeats 40]
 
 Repeats of a step on the host device. The delays of both levels have a length of zero, but those of
 the upper level are said to have the length that was ordered. So the true sensitivity of each op is
