@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/fork.h"
-#include "nvtx/details.h"
+#include "nvtx/range_details.h"
 
 namespace epprof::nvtx {
 

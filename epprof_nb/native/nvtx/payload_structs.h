@@ -1,8 +1,8 @@
 // Payloads of ranges and marks that are structs with a schema, such as NCCL's. Plain numbers:
-// details.h.
+// range_details.h.
 #pragma once
 
-#include "nvtx/details.h"
+#include "nvtx/range_details.h"
 
 namespace epprof::nvtx {
 

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "nvtx/details.h"
+#include "nvtx/range_details.h"
 
 namespace epprof::nvtx {
 

@@ -3,7 +3,7 @@
 // These ranges get no row. Their work belongs to the code that waits for the compilation.
 #pragma once
 
-#include "nvtx/details.h"
+#include "nvtx/range_details.h"
 
 namespace epprof::nvtx {
 

@@ -15,7 +15,7 @@ from epprof_nb.recording.native_columns import ids, name_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# As in native/nvtx/details.h and abi.h.
+# As in native/nvtx/range_details.h and abi.h.
 _HAS_COLOR, _IS_MARK = 1, 2
 _PAYLOADS = {1: "<Q", 2: "<q", 3: "<d", 4: "<I", 5: "<i", 6: "<f"}
 _EXTENDED = 0xDFBD0009 - 2**32

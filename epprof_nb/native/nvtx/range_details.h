@@ -11,7 +11,7 @@ namespace epprof::nvtx {
 // One per name for the whole process, because copies of NVTX in several libraries share it.
 struct Domain {
   uint32_t name;  // 0: the default domain
-  std::unordered_map<uint32_t, uint32_t> categories;  // number -> name, guarded in details.cpp
+  std::unordered_map<uint32_t, uint32_t> categories;  // number -> name, guarded in its .cpp
 };
 
 enum Flags : uint32_t { kHasColor = 1, kIsMark = 2 };

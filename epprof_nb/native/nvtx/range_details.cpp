@@ -1,4 +1,4 @@
-#include "nvtx/details.h"
+#include "nvtx/range_details.h"
 
 #include <atomic>
 #include <cstring>
