@@ -57,8 +57,10 @@ def compilers(work: Path) -> dict[str, str]:
     target = f"{platform.machine()}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
     tools = work / "tools"
     tools.mkdir()
+    # Without -O2, Zig builds its runtime library again for the trial programs of CMake, and that of
+    # a sanitizer; without -s, its C++ library has debug information. CMake's -O3 comes later.
     for name in ("cc", "c++"):
-        script(tools / name, f'exec "{zig}" {name} -target {target} "$@"')
+        script(tools / name, f'exec "{zig}" {name} -target {target} -O2 -s "$@"')
     for name in ("node", "npm"):
         script(tools / name, f'echo "{name} must not be needed" >&2; exit 1')
     return os.environ | {
