@@ -40,7 +40,7 @@ struct CellLog {
 // because it has no sampler to join.
 CellLog* cell_log = new CellLog;
 
-ResetInChild reset([] {
+ResetInChild reset_cells([] {
   logged_thread = nullptr;
   cell_log = new CellLog;
 });

@@ -9,7 +9,7 @@ void (*on_push)(uint64_t) = nullptr;
 void (*on_pop)() = nullptr;
 std::atomic<uint64_t> mirrors{0};  // incremented by each call of mirror_ids
 
-ResetInChild reset([] {
+ResetInChild reset_external_ids([] {
   on_push = nullptr;
   on_pop = nullptr;
 });

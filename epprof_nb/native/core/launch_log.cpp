@@ -12,7 +12,7 @@ std::atomic<void (*)(ThreadState*, uint64_t, uint32_t)> launch_observer{nullptr}
 
 namespace {
 
-ResetInChild reset([] { recording_launches = false; });
+ResetInChild reset_launches([] { recording_launches = false; });
 std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 
 // The op that is open on the cell's thread. A flag says whether that thread seems to wait.

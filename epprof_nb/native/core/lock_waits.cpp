@@ -21,7 +21,7 @@ struct Log {
   std::vector<uint8_t> kind;
 };
 
-ForkSafeMutex mutex;  // guards what follows
+ForkSafeMutex waits_mutex;  // guards what follows
 epprof_waiter* first_waiter = nullptr;
 Log* ended_waits = new Log;  // never freed: threads may wait while the process ends
 bool is_recording = false;
@@ -31,7 +31,7 @@ thread_local int left_out = 0;
 thread_local bool has_ended_wait = false;
 
 // The threads that waited do not exist in a child.
-ResetInChild reset([] {
+ResetInChild reset_waits([] {
   first_waiter = nullptr;
   waiters.store(0);
 });
@@ -66,7 +66,7 @@ using namespace epprof;
 extern "C" {
 
 void epprof_record_lock_waits(int on) {
-  ForkLockGuard guard(mutex);
+  ForkLockGuard guard(waits_mutex);
   is_recording = on != 0;
   if (!on) *ended_waits = Log{};
 }
@@ -77,7 +77,7 @@ int epprof_has_lock_waiters(void) { return waiters.load(std::memory_order_relaxe
 
 void epprof_begin_lock_wait(epprof_waiter* waiter, const void* object) {
   *waiter = {nullptr, object, epprof_now_ns(), 0, 0};
-  ForkLockGuard guard(mutex);
+  ForkLockGuard guard(waits_mutex);
   waiter->next = first_waiter;
   first_waiter = waiter;
   waiters.fetch_add(1, std::memory_order_relaxed);
@@ -88,7 +88,7 @@ void epprof_hand_over(const void* object) {
   uint64_t thread = left_out ? 0 : epprof_thread_id();
   bool ends_wait = false;
   {
-    ForkLockGuard guard(mutex);
+    ForkLockGuard guard(waits_mutex);
     for (epprof_waiter* waiter = first_waiter; waiter; waiter = waiter->next) {
       if (waiter->object != object) continue;
       waiter->handed_over = now;
@@ -106,7 +106,7 @@ void epprof_hand_over(const void* object) {
 void epprof_end_lock_wait(epprof_waiter* waiter, int kind, int has_object) {
   uint64_t thread = epprof_thread_id();
   int64_t now = has_object ? 0 : epprof_now_ns();
-  ForkLockGuard guard(mutex);
+  ForkLockGuard guard(waits_mutex);
   remove(waiter);
   if (left_out) return;
   if (!has_object) {
@@ -119,7 +119,7 @@ void epprof_end_lock_wait(epprof_waiter* waiter, int kind, int has_object) {
 void epprof_log_clock_wait(int64_t start, int kind) {
   int64_t end = epprof_now_ns();
   uint64_t thread = epprof_thread_id();
-  ForkLockGuard guard(mutex);
+  ForkLockGuard guard(waits_mutex);
   if (!left_out && end - start > kAtOnceNs) add(start, end, thread, 0, kind);
 }
 
@@ -127,7 +127,7 @@ epprof_columns* epprof_drain_lock_waits(void) {
   auto out = std::make_unique<Columns>();
   Log taken;
   {
-    ForkLockGuard guard(mutex);
+    ForkLockGuard guard(waits_mutex);
     std::swap(taken, *ended_waits);
   }
   out->add("start_ns", std::move(taken.start));

@@ -15,7 +15,7 @@ std::atomic<void (*)(ThreadState*)> update_stack{nullptr};
 
 namespace {
 
-ResetInChild reset([] {
+ResetInChild reset_entries([] {
   recording_ops = false;
   update_stack = nullptr;
 });

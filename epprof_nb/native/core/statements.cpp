@@ -13,7 +13,7 @@ constexpr uint32_t kBlocks = 16384;
 // Blocks never move, so readers need no lock.
 std::atomic<Statement*> blocks[kBlocks];
 std::atomic<uint32_t> used{0};
-ForkSafeMutex mutex;
+ForkSafeMutex statements_mutex;
 
 int32_t outermost_parent(uint32_t key) {
   const Statement* s = statement(key);
@@ -24,7 +24,7 @@ int32_t outermost_parent(uint32_t key) {
 }  // namespace
 
 uint32_t add_statements(const int32_t* parents, const uint32_t* names, size_t count) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(statements_mutex);
   uint32_t first = used.load(std::memory_order_relaxed);
   if (count > size_t(kBlock) * kBlocks - first) return UINT32_MAX;
   for (size_t i = 0; i < count; i++) {

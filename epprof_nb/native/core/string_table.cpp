@@ -17,14 +17,14 @@ struct StringTable {
   std::unordered_map<std::string_view, uint32_t> ids{{std::string_view(), 0}};
 };
 
-ForkSafeMutex mutex;
+ForkSafeMutex strings_mutex;
 std::atomic<uint32_t> count{2};  // of `table`; readable without the lock
 StringTable& table = *new StringTable;  // never destroyed: threads may outlive static destructors
 
 }  // namespace
 
 std::string_view intern(std::string_view text, uint32_t* id) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(strings_mutex);
   auto found = table.ids.find(text);
   if (found == table.ids.end() && table.strings.size() >= kMaxStrings) {
     *id = kOtherNamesId;
@@ -48,7 +48,7 @@ uint32_t intern(std::string_view text) {
 uint32_t string_count() { return count.load(std::memory_order_acquire); }
 
 std::vector<std::string> strings_from(uint32_t first) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(strings_mutex);
   if (first >= table.strings.size()) return {};
   return {table.strings.begin() + first, table.strings.end()};
 }

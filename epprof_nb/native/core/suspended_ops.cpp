@@ -17,22 +17,22 @@ struct SuspendedFrame {
   std::vector<Entry> entries;
 };
 
-ForkSafeMutex mutex;
+ForkSafeMutex frames_mutex;
 auto& frames = *new std::unordered_map<uint64_t, SuspendedFrame>;
-std::atomic<size_t> count{0};  // of `frames`; changes with them
-ResetInChild reset([] {
+std::atomic<size_t> frame_count{0};  // of `frames`; changes with them
+ResetInChild reset_suspended([] {
   frames.clear();
-  count = 0;
+  frame_count = 0;
 });
 
 bool pop_suspended(uint64_t frame, SuspendedFrame& suspended) {
   if (!suspended_frames()) return false;
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(frames_mutex);
   auto found = frames.find(frame);
   if (found == frames.end()) return false;
   suspended = std::move(found->second);
   frames.erase(found);
-  count = frames.size();
+  frame_count = frames.size();
   return true;
 }
 
@@ -68,9 +68,9 @@ void suspend_frame(uint64_t frame) {
     push_ids(t, first);
     refresh_top(t);
   }
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(frames_mutex);
   frames[frame] = {t, t->tid, std::move(entries)};
-  count = frames.size();
+  frame_count = frames.size();
 }
 
 void resume_frame(uint64_t frame) {
@@ -101,20 +101,20 @@ void frame_finished(uint64_t frame) {
 
 bool is_suspended(uint64_t frame) {
   if (!suspended_frames()) return false;
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(frames_mutex);
   return frames.count(frame) != 0;
 }
 
-size_t suspended_frames() { return count.load(std::memory_order_relaxed); }
+size_t suspended_frames() { return frame_count.load(std::memory_order_relaxed); }
 
 void clear_suspended() {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(frames_mutex);
   frames.clear();
-  count = 0;
+  frame_count = 0;
 }
 
 void for_each_suspended(void (*each)(const Entry&, uint64_t tid, void*), void* data) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(frames_mutex);
   for (const auto& [frame, suspended] : frames) {
     for (const Entry& entry : suspended.entries) each(entry, suspended.tid, data);
   }
@@ -122,7 +122,7 @@ void for_each_suspended(void (*each)(const Entry&, uint64_t tid, void*), void* d
 
 bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const void*),
                            const void* data) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(frames_mutex);
   for (auto& [frame, suspended] : frames) {
     std::vector<Entry>& entries = suspended.entries;
     for (size_t i = entries.size(); i-- > 0;) {
@@ -131,7 +131,7 @@ bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const voi
       const ThreadState* home_thread = suspended.home;
       entries.erase(entries.begin() + ptrdiff_t(i));
       if (entries.empty()) frames.erase(frame);
-      count = frames.size();
+      frame_count = frames.size();
       int64_t now = epprof_now_ns();
       resume_entry(entry, home_thread, t, now);
       StackLockGuard stack_lock(t);

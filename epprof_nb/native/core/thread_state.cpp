@@ -28,7 +28,7 @@ struct Registry {
   int64_t ended_launch_calls = 0;
 };
 
-ForkSafeMutex mutex;
+ForkSafeMutex threads_mutex;
 Registry& registry = *new Registry;  // never destroyed: threads outlive static destructors
 
 thread_local ThreadState* current = nullptr;
@@ -49,7 +49,7 @@ struct AtThreadEnd {
 thread_local AtThreadEnd at_thread_end;
 
 // The parent's threads do not exist in the child, and their states may be inconsistent.
-ResetInChild reset([] {
+ResetInChild reset_threads([] {
   registry.threads.clear();
   registry.ended_launch_calls = 0;
   current = nullptr;
@@ -60,7 +60,7 @@ ResetInChild reset([] {
 
 // Only the first thread can have a state already, which `first_thread` made for it.
 ThreadState* found_or_new(uint64_t tid) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(threads_mutex);
   if (tid == uint64_t(getpid())) {
     for (ThreadState* t : registry.threads) {
       if (t->tid == tid) return t;
@@ -119,17 +119,17 @@ int64_t thread_core_wait(uint64_t tid) {
 }
 
 void for_each_thread(void (*each)(ThreadState*, void*), void* data) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(threads_mutex);
   for (ThreadState* t : registry.threads) each(t, data);
 }
 
 int64_t ended_launch_calls() {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(threads_mutex);
   return registry.ended_launch_calls;
 }
 
 void free_ended_threads() {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(threads_mutex);
   for (ThreadState* t : registry.threads) {
     if (t->reads_cell_thread.load()) return;  // maybe an ended one; the next drain frees it
   }

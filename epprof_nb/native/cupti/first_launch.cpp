@@ -33,7 +33,7 @@ struct Targets {
 };
 
 Targets* targets = new Targets;
-ResetInChild reset([] { targets = new Targets; });
+ResetInChild reset_targets([] { targets = new Targets; });
 
 bool current_context_id(uint64_t* id) {
   CUcontext context = nullptr;

@@ -21,7 +21,7 @@ Recording* current_recording = new Recording;
 
 namespace {
 
-ResetInChild reset([] {
+ResetInChild reset_recording([] {
   const RecordLayout& layout = current_recording->layout;  // of the libcupti that is loaded
   current_recording = new Recording;
   current_recording->layout = layout;

@@ -21,6 +21,7 @@ typedef struct {
   int on_device;  // in the memory of a CUDA device
   size_t bytes;   // of device memory
 } ep_tensor;
+enum { EP_INT64 = 7 };
 
 typedef enum {
   EP_INT = 1, EP_INTS, EP_FLOAT, EP_FLOATS, EP_STRING, EP_STRINGS, EP_TENSOR = 8,

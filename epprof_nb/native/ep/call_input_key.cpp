@@ -3,11 +3,6 @@
 #include <string.h>
 
 namespace epprof::ep {
-namespace {
-
-constexpr int32_t kInt64 = 7;
-
-}  // namespace
 
 // The key omits types, because a node has the same types in all calls.
 InputKey::InputKey(const ep_tensor* inputs, size_t count) {
@@ -24,7 +19,7 @@ InputKey::InputKey(const ep_tensor* inputs, size_t count) {
       size *= input.dims[k];
     }
     if (input.on_device) continue;
-    if (input.type != kInt64 || size > int64_t(kRoom)) {
+    if (input.type != EP_INT64 || size > int64_t(kRoom)) {
       is_valid_ = false;
       return;
     }

@@ -11,7 +11,6 @@
 namespace epprof::ep {
 namespace {
 
-constexpr int32_t kInt64 = 7;
 constexpr size_t kMostNumbers = 64;
 
 size_t size_of(const ep_tensor& tensor) {
@@ -24,7 +23,7 @@ size_t size_of(const ep_tensor& tensor) {
 bool are_numbers(const ep_tensor* inputs, size_t count) {
   return std::all_of(inputs + 1, inputs + count, [](const ep_tensor& input) {
     return !input.present ||
-           (!input.on_device && input.type == kInt64 && size_of(input) <= kMostNumbers);
+           (!input.on_device && input.type == EP_INT64 && size_of(input) <= kMostNumbers);
   });
 }
 

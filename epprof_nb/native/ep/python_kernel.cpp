@@ -228,7 +228,7 @@ Status* compute(KernelImpl* self, KernelContext* context) {
   });
 }
 
-void release(KernelImpl* self) {
+void release_kernel(KernelImpl* self) {
   auto* instance = static_cast<Instance*>(self);
   interpreter.release_kernel(instance->handle);
   delete instance;
@@ -252,7 +252,7 @@ Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** m
     raise(call_python(
         [&] { return interpreter.create_kernel(kernel->handle, &described, &handle); }));
     auto* instance = new Instance;
-    static_cast<KernelImpl&>(*instance) = {kApiVersion, 0, compute, release, nullptr, nullptr};
+    static_cast<KernelImpl&>(*instance) = {kApiVersion, 0, compute, release_kernel, nullptr, nullptr};
     instance->handle = handle;
     instance->kernel = kernel;
     instance->node = node.name;

@@ -21,7 +21,7 @@ struct Attached {
   CallbackTables tables;
 };
 
-ForkSafeMutex mutex;
+ForkSafeMutex domains_mutex;
 auto& attached = *new std::vector<Attached>;
 bool is_recording() { return recording_ranges || are_operators_recorded(); }
 std::atomic<bool> allowed{false};
@@ -37,7 +37,7 @@ bool attach(ExportTable export_table) {
   Table &core = copy.tables.core, &core2 = copy.tables.core2;
   if (!callbacks->function_table(kCoreModule, &core.functions, &core.size)) return false;
   if (!callbacks->function_table(kCore2Module, &core2.functions, &core2.size)) return false;
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(domains_mutex);
   copy.tables.set_names();
   copy.tables.set_ranges(is_recording());
   attached.push_back(std::move(copy));
@@ -65,13 +65,13 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(Exte
 void epprof_nvtx_allow(void) { allowed = true; }
 
 void epprof_nvtx_record(int on) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(domains_mutex);
   recording_ranges = on != 0;
   for (const Attached& copy : attached) copy.tables.set_ranges(is_recording());
 }
 
 void epprof_operators_record(int on) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(domains_mutex);
   record_operators(on != 0);
   for (const Attached& copy : attached) copy.tables.set_ranges(is_recording());
 }
@@ -79,7 +79,7 @@ void epprof_operators_record(int on) {
 void epprof_nvtx_attached(void (*each)(const char*, void*), void* data) {
   std::vector<std::string> paths;
   {
-    ForkLockGuard lock(mutex);
+    ForkLockGuard lock(domains_mutex);
     for (const Attached& copy : attached) paths.push_back(copy.path);
   }
   for (const std::string& path : paths) each(path.c_str(), data);

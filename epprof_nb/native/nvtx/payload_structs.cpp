@@ -32,9 +32,9 @@ struct Distinct {
   size_t bytes = 0;
 };
 
-ForkSafeMutex mutex;
+ForkSafeMutex distinct_mutex;
 auto& distinct = *new Distinct;  // never destroyed: threads may outlive static destructors
-std::atomic<uint64_t> dropped{0};
+std::atomic<uint64_t> dropped_payloads{0};
 
 bool is_signed(uint64_t type) {
   switch (type) {
@@ -113,21 +113,21 @@ bool add_value(std::string& json, const Domain* domain, const PayloadEntry& entr
 // Id of a payload as JSON; 0 beyond the bounds.
 uint32_t intern_payload(const std::string& json) {
   {
-    ForkLockGuard lock(mutex);
+    ForkLockGuard lock(distinct_mutex);
     auto found = distinct.ids.find(json);
     if (found != distinct.ids.end()) return found->second;
     if (distinct.ids.size() >= kMaxDistinct || distinct.bytes + json.size() > kMaxDistinctBytes) {
-      dropped++;
+      dropped_payloads++;
       return 0;
     }
   }
   uint32_t id;
   std::string_view stored = intern(json, &id);
   if (id == kOtherNamesId) {
-    dropped++;
+    dropped_payloads++;
     return 0;
   }
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(distinct_mutex);
   if (distinct.ids.emplace(stored, id).second) distinct.bytes += json.size();
   return id;
 }
@@ -168,4 +168,4 @@ bool attach_extension(ExtensionModule* module) {
 
 }  // namespace epprof::nvtx
 
-extern "C" uint64_t epprof_nvtx_dropped_payloads(void) { return epprof::nvtx::dropped; }
+extern "C" uint64_t epprof_nvtx_dropped_payloads(void) { return epprof::nvtx::dropped_payloads; }

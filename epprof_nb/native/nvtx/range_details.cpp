@@ -19,7 +19,7 @@ namespace {
 // combinations without payloads that it keeps then.
 // A note of recording/nvtx/framework.py states the first one.
 constexpr size_t kMaxCombinations = 1 << 20, kMaxWithoutPayload = 1 << 16;
-std::atomic<uint64_t> dropped{0};
+std::atomic<uint64_t> dropped_details{0};
 
 struct Hash {
   size_t operator()(const Details& details) const {
@@ -52,7 +52,7 @@ struct Tables {
   }
 };
 
-ForkSafeMutex mutex;
+ForkSafeMutex details_mutex;
 Tables& tables = *new Tables;  // never destroyed: threads may outlive static destructors
 
 void add_utf8(std::string& text, uint32_t c) {
@@ -84,21 +84,21 @@ Domain* domain_of(const void* handle) {
 }
 
 Domain* domain_named(uint32_t name) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(details_mutex);
   Domain*& domain = tables.by_name[name];
   if (!domain) domain = &tables.domains.emplace_back(Domain{name, {}});
   return domain;
 }
 
 void name_category(Domain* domain, uint32_t category, uint32_t name) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(details_mutex);
   domain->categories[category] = name;
 }
 
 uint32_t details_id(const Domain* domain, const EventAttributes* attributes, bool is_mark) {
   Details wanted{};
   wanted.domain = domain->name;
-  wanted.flags = is_mark ? kIsMark : 0;
+  if (is_mark) wanted.flags = kIsMark;
   if (attributes) {
     wanted.category = attributes->category;
     if (attributes->color_type == kArgb) {
@@ -118,14 +118,14 @@ uint32_t details_id(const Domain* domain, const EventAttributes* attributes, boo
   thread_local Details last{};
   thread_local uint32_t last_id = 0;
   if (!wanted.category && Equal()(last, wanted)) return last_id;
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(details_mutex);
   if (wanted.category) {
     auto name = domain->categories.find(wanted.category);
     if (name != domain->categories.end()) wanted.category_name = name->second;
   }
   uint32_t id = 0;
   if (!tables.id(wanted, kMaxCombinations, &id)) {
-    dropped++;
+    dropped_details++;
     wanted.payload_type = 0;
     wanted.payload = 0;
     tables.id(wanted, kMaxCombinations + kMaxWithoutPayload, &id);
@@ -146,7 +146,7 @@ extern "C" epprof_columns* epprof_nvtx_details(uint32_t first) {
   std::vector<int32_t> payload_type;
   std::vector<uint64_t> payload;
   {
-    ForkLockGuard lock(mutex);
+    ForkLockGuard lock(details_mutex);
     for (size_t i = first; i < tables.details.size(); i++) {
       const Details& details = tables.details[i];
       domain.push_back(details.domain);
@@ -169,4 +169,4 @@ extern "C" epprof_columns* epprof_nvtx_details(uint32_t first) {
   return columns;
 }
 
-extern "C" uint64_t epprof_nvtx_dropped_details(void) { return epprof::nvtx::dropped; }
+extern "C" uint64_t epprof_nvtx_dropped_details(void) { return epprof::nvtx::dropped_details; }

@@ -37,11 +37,11 @@ struct SizesTable {
   size_t total = 0;
 };
 
-ForkSafeMutex mutex;
+ForkSafeMutex sizes_mutex;
 SizesTable& table = *new SizesTable;  // never destroyed: threads may outlive static destructors
 
 std::string_view add_sizes(std::string_view text, uint32_t* id) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(sizes_mutex);
   auto found = table.ids.find(text);
   if (found == table.ids.end()) {
     if (table.total + text.size() > kMaxSizesTotal) {
@@ -174,7 +174,7 @@ uint64_t epprof_operators_seen(void) { return seen; }
 void epprof_operator_sizes(uint32_t first, void (*each)(const char*, size_t, void*), void* data) {
   std::vector<std::string> texts;
   {
-    ForkLockGuard lock(mutex);
+    ForkLockGuard lock(sizes_mutex);
     if (first < table.texts.size()) texts.assign(table.texts.begin() + first, table.texts.end());
   }
   for (const std::string& text : texts) each(text.data(), text.size(), data);

@@ -10,10 +10,6 @@
 namespace epprof::nvtx {
 namespace {
 
-bool starts_with(std::string_view text, std::string_view start) {
-  return text.substr(0, start.size()) == start;
-}
-
 bool is_xla(const Domain* domain) {
   static const uint32_t tsl = intern("TSL");
   return domain->name == tsl;
@@ -25,7 +21,8 @@ std::atomic<int> compilations{0};  // in progress
 
 bool is_of_compiler(const Domain* domain, const char* message) {
   if (!is_xla(domain) || !message) return false;
-  return starts_with(message, "Xla") && !starts_with(message, "XlaModule:");
+  std::string_view text = message;
+  return text.rfind("Xla", 0) == 0 && text.rfind("XlaModule:", 0) != 0;
 }
 
 bool is_helping_compiler(const Domain* domain) {

@@ -19,7 +19,7 @@ struct Hash {
 
 using PendingEvents = std::unordered_map<Destination, std::vector<DeviceEvent>, Hash>;
 
-ForkSafeMutex mutex;
+ForkSafeMutex events_mutex;
 PendingEvents& pending_events = *new PendingEvents;
 
 // Before 1.31, ONNX Runtime does not escape names and args in its JSON.
@@ -45,7 +45,7 @@ std::string escaped(const std::string& text) {
 }  // namespace
 
 void add_device_event(Destination to, DeviceEvent event) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(events_mutex);
   pending_events[to].push_back(std::move(event));
 }
 
@@ -53,7 +53,7 @@ void flush_device_events(Destination to, int64_t offset_ns, int64_t start_clock_
                          EventsContainer* container) {
   std::vector<DeviceEvent> events;
   {
-    ForkLockGuard lock(mutex);
+    ForkLockGuard lock(events_mutex);
     auto found = pending_events.find(to);
     if (found == pending_events.end()) return;
     events = std::move(found->second);

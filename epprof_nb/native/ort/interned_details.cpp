@@ -78,11 +78,11 @@ struct SharedDetails {
   InternTable<EventDetails> ids;
 };
 
-ForkSafeMutex mutex;
+ForkSafeMutex details_mutex;
 SharedDetails& shared = *new SharedDetails;  // never destroyed: threads outlive static destructors
 
 uint32_t intern_shared(const EventDetails& details, uint64_t h) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(details_mutex);
   return shared.ids.find_or_add(
       h, [&](const EventDetails& known) { return equal(known, details); },
       [&](EventDetails* key, uint32_t* id) {
@@ -112,7 +112,7 @@ uint32_t intern_event_details(const EventDetails& details) {
 }
 
 std::vector<EventDetails> event_details_from(uint32_t first) {
-  ForkLockGuard lock(mutex);
+  ForkLockGuard lock(details_mutex);
   if (first >= shared.details.size()) return {};
   return {shared.details.begin() + first, shared.details.end()};
 }

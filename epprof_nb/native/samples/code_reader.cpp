@@ -1,7 +1,5 @@
 #include "samples/code_reader.h"
 
-#include <string.h>
-
 #include <algorithm>
 
 namespace epprof {
@@ -11,13 +9,6 @@ namespace {
 constexpr size_t kObjectType = 8, kObjectSize = 16;  // ob_type, and ob_size in bytecode units
 constexpr size_t kMaxCode = 512;                     // bytes of a code object before its bytecode
 constexpr uint64_t kMaxUnits = 1 << 28;
-
-template <typename T>
-T at_offset(const char* bytes, size_t offset) {
-  T value;
-  memcpy(&value, bytes + offset, sizeof value);
-  return value;
-}
 
 }  // namespace
 

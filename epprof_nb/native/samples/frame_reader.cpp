@@ -1,7 +1,5 @@
 #include "samples/frame_reader.h"
 
-#include <string.h>
-
 #include <algorithm>
 
 namespace epprof {
@@ -14,13 +12,6 @@ constexpr uintptr_t kPage = 4096;
 constexpr size_t kMaxRange = 1 << 16;
 constexpr size_t kInnermost = 4;  // ranges that are read with memory for further frames
 constexpr int kAttempts = 5;
-
-template <typename T>
-T at_offset(const char* bytes, size_t offset) {
-  T value;
-  memcpy(&value, bytes + offset, sizeof value);
-  return value;
-}
 
 bool is_unmoved(const RemoteFrame& frame, const RemoteFrame& before) {
   return frame.at == before.at && frame.code == before.code &&

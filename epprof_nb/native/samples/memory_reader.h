@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace epprof {
 
@@ -11,6 +12,14 @@ struct MemoryRange {
   uintptr_t at;
   size_t bytes;
 };
+
+// A value among bytes that were read.
+template <typename T>
+T at_offset(const char* bytes, size_t offset) {
+  T value;
+  memcpy(&value, bytes + offset, sizeof value);
+  return value;
+}
 
 class MemoryReader {
  public:

@@ -35,7 +35,7 @@ std::atomic<uint64_t> changes{1};  // of the passes
 std::atomic<size_t> used_passes{0};  // later elements of `passes` were never used
 size_t followed = 0;  // passes in progress; guarded by the GIL
 
-ResetInChild reset([] { forget_passes(); });
+ResetInChild reset_passes([] { forget_passes(); });
 
 // The last nodes that a thread executed in one backward pass.
 struct Seen {

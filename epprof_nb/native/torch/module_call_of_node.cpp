@@ -183,7 +183,7 @@ bool is_shared(const ModuleLog* own, uint64_t number) {
   return false;
 }
 
-ResetInChild reset([] {
+ResetInChild reset_calls([] {
   forget();
   own_recording = 0;
 });

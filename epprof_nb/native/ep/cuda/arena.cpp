@@ -6,7 +6,7 @@
 namespace epprof::ep {
 namespace {
 
-constexpr size_t kAlignment = 256;
+constexpr size_t kArenaAlignment = 256;
 constexpr size_t kFirstRegion = size_t(2) << 20, kLargestStep = size_t(256) << 20;
 
 // The owner of chunks that some stream may still use.
@@ -217,7 +217,7 @@ CudaArena::Chunk* CudaArena::grow(size_t bytes, std::unique_lock<std::mutex>& lo
 void* CudaArena::allocate(size_t bytes, CudaStream stream) {
   if (bytes > SIZE_MAX / 2) return nullptr;
   if (is_forked()) CurrentDevice fails(device_);  // throws
-  size_t size = std::max(round_up(bytes, kAlignment), kAlignment);
+  size_t size = std::max(round_up(bytes, kArenaAlignment), kArenaAlignment);
   std::unique_lock lock(mutex_);
   begin_log();
   if (graph_owner && graph_arena == this) {

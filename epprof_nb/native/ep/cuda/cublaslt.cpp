@@ -11,13 +11,13 @@ CublasLt cublaslt{};
 
 namespace {
 
-std::mutex mutex;
+std::mutex library_mutex;
 bool opened;
 
 }  // namespace
 
 std::string open_cublaslt(const char* path) {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(library_mutex);
   if (opened) return "";
   DynamicLibrary resolve(path, RTLD_LOCAL);
   if (!resolve.handle) return dlerror();

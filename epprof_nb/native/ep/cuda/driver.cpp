@@ -14,7 +14,7 @@ Driver cuda{};
 
 namespace {
 
-std::mutex mutex;
+std::mutex driver_mutex;
 bool loaded;
 int count;
 // Primary contexts, never released because the user's arrays and streams may be in them.
@@ -30,7 +30,7 @@ CudaContext context_of(int device) {
         "CUDA cannot be used in a child process of a fork. Start the process with "
         "multiprocessing.get_context(\"spawn\")");
   }
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(driver_mutex);
   CudaContext& context = contexts.at(size_t(device));
   if (!context) {
     int handle = 0;
@@ -43,7 +43,7 @@ CudaContext context_of(int device) {
 }  // namespace
 
 std::string load_driver(const char* path) {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(driver_mutex);
   if (loaded) return "";
   DynamicLibrary resolve(path, RTLD_LOCAL);
   if (!resolve.handle) return dlerror();

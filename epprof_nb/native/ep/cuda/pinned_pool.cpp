@@ -18,7 +18,7 @@ struct Block {
   bool copying;  // `last_copy` has been recorded
 };
 
-std::mutex& mutex = *new std::mutex;
+std::mutex& pool_mutex = *new std::mutex;
 std::map<uintptr_t, Block>& blocks = *new std::map<uintptr_t, Block>;
 std::map<size_t, std::vector<Block*>>& free_blocks = *new std::map<size_t, std::vector<Block*>>;
 
@@ -46,14 +46,14 @@ void* taken(Block* block) {
 }  // namespace
 
 PinnedStats pinned_stats() {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(pool_mutex);
   return now_used;
 }
 
 void* pinned_allocate(int device, size_t bytes) {
   if (bytes > SIZE_MAX / 4 || is_forked()) return nullptr;
   size_t size = rounded(bytes);
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(pool_mutex);
   CurrentDevice current(device);
   DuringCaptures relaxed;
   auto& idle = free_blocks[size];
@@ -75,7 +75,7 @@ void* pinned_allocate(int device, size_t bytes) {
 
 void pinned_free(void* memory) {
   if (!memory || is_forked()) return;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(pool_mutex);
   auto found = blocks.find(reinterpret_cast<uintptr_t>(memory));
   if (found == blocks.end()) return;
   now_used.in_use -= found->second.bytes;
@@ -84,7 +84,7 @@ void pinned_free(void* memory) {
 
 void pinned_in_use(const void* address, int device, CudaStream stream) {
   auto at = reinterpret_cast<uintptr_t>(address);
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(pool_mutex);
   auto after = blocks.upper_bound(at);
   if (after == blocks.begin()) return;
   Block& block = std::prev(after)->second;
