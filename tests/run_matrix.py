@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.tools import install_packages
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -113,10 +115,9 @@ def install(releases: Releases, version: str | None) -> Path:
         wanted = f"{releases.package}=={exact}" if exact else releases.package
         needed = [name.format(version=version) for name in releases.needed]
         index = os.environ.get("EPPROF_TORCH_INDEX") if releases.package == "torch" else None
-        subprocess.run(
-            [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--no-compile",
-             *(["--extra-index-url", index] if index else []), "--target", folder, wanted, *needed],
-            check=True,
+        install_packages.install(
+            sys.executable, "--no-deps", "--upgrade", "--target", folder,
+            *(["--extra-index-url", index] if index else []), wanted, *needed,
         )  # fmt: skip
         complete.touch()
     return folder
@@ -125,7 +126,7 @@ def install(releases: Releases, version: str | None) -> Path:
 def run(release: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run Python with the release in this folder in place of the installed one."""
     path = os.pathsep.join([str(release), str(ROOT)])
-    # pip compiled nothing: what is imported is compiled once, and kept.
+    # Nothing is compiled yet: what is imported is compiled once, and kept.
     changed = {"PYTHONPATH": path, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": ""}
     return subprocess.run(
         [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False,
@@ -138,7 +139,7 @@ def check(releases: Releases, version: str | None) -> tuple[str, str]:
     try:
         folder = install(releases, version)
     except subprocess.CalledProcessError as error:
-        problem = f"it could not be installed: {error}"
+        problem = f"it could not be installed: {install_packages.reason(error)}"
         return (f"SKIPPED, {problem}", "") if releases.optional else ("failed", problem)
     program = f"from importlib.metadata import version; print(version({releases.package!r}))"
     found = run(folder, "-c", program).stdout.strip()

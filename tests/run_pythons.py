@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 
 from tests.run_matrix import CACHE, PYTEST, ROOT, report, verdict
+from tests.tools import install_packages
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 PACKAGES = (
@@ -65,11 +66,7 @@ def install(wheel: Path, python: str, version: str) -> Path:
     folder = CACHE / f"python-{version}"
     subprocess.run([python, "-m", "venv", "--clear", "--without-pip", folder], check=True)
     made = folder / "bin" / "python"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", made, "install", "-q", "--no-compile",
-         "--only-binary", ":all:", wheel, *PACKAGES],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    install_packages.install(made, "--only-binary", ":all:", wheel, *PACKAGES)
     # Behind the installed package, which hides the one of the checkout.
     packages = next(folder.glob("lib/python3*/site-packages"))
     (packages / "checkout.pth").write_text(f"{ROOT}\n", encoding="utf-8")
@@ -84,8 +81,7 @@ def check(wheel: Path, version: str) -> tuple[str, str]:
     try:
         made = install(wheel, python, version)
     except subprocess.CalledProcessError as error:
-        errors = [line for line in (error.stderr or "").splitlines() if line.startswith("ERROR")]
-        return f"SKIPPED, it could not be installed: {errors[0] if errors else error}", ""
+        return f"SKIPPED, it could not be installed: {install_packages.reason(error)}", ""
     changed = {"PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "", "PYTHONSAFEPATH": "1"}
     done = subprocess.run(
         [made, "-m", *PYTEST, "--import-mode=append", *TESTS],

@@ -28,12 +28,14 @@ GLIBC = (2, 28)
 def main(folder: str) -> None:
     """Write both files to the folder; exit with a message if the wheel is not portable."""
     dist = Path(folder).resolve()
-    run("build", "--sdist", "--outdir", dist, ROOT)
+    # The packages that build the project come with uv in CI, see install_packages.py.
+    build = ("build", "--installer", "uv") if "EPPROF_UV" in os.environ else ("build",)
+    run(*build, "--sdist", "--outdir", dist, ROOT)
     (sdist,) = dist.glob("*.tar.gz")
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         source = unpacked(sdist, work)
-        run("build", "--wheel", "--outdir", work, source, env=compilers(work))
+        run(*build, "--wheel", "--outdir", work, source, env=compilers(work))
         (built,) = work.glob("*.whl")
         report = run("auditwheel", "show", built)
         found = re.search(r"manylinux_(\d+)_(\d+)_", " ".join(report.split()))
