@@ -42,7 +42,7 @@ def main(folder: str) -> None:
     python = interpreter(version)
     print(f"{type(pack).__name__}, Python {version}; running with {python}")
     kernel = work / "kernel"
-    run(python, "-m", "venv", kernel)
+    run(python, "-m", "venv", "--upgrade-deps", kernel)  # repo2docker's image has a current pip
     # If CI uses ccache, it finds the objects that were compiled in the repository.
     environment = os.environ | {
         "KERNEL_PYTHON_PREFIX": str(kernel), "CCACHE_BASEDIR": str(home),
