@@ -1,11 +1,14 @@
 """The tutorials run from top to bottom, and their files can be read without a kernel.
 
 The documentation executes them too. ``EPPROF_EXECUTED_NOTEBOOKS`` is the folder of its cache
-(``nb_execution_cache_path``), where these tests find them executed already.
+(``nb_execution_cache_path``), where these tests find them executed. They wait for its file
+``complete``.
 """
 
 import os
+import time
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +28,8 @@ def executed(request):
     if folder:
         from jupyter_cache import get_cache
 
+        while not Path(folder, "complete").exists():  # the test has a time limit
+            time.sleep(1)
         return get_cache(folder).merge_match_into_notebook(notebook)[1]
     run_notebook(notebook, cwd=request.param.parent, timeout_s=240)
     return notebook
