@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import compileall
 import gc
 import os
@@ -25,6 +26,10 @@ else:
         "busy", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
     )
     settings.load_profile("busy")
+
+# The end of the process frees what `frozen_heap` froze; nanobind would report it as leaked. pytest
+# collects garbage before, which would search all modules and tests again.
+atexit.register(gc.unfreeze)
 
 # Kernels that tests start share the processors with other tests.
 os.environ["EPPROF_CALIBRATE"] = "0"
@@ -231,11 +236,6 @@ def frozen_heap():
     """Leave all modules and tests, two million objects, out of the collections of garbage."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure():
-    """Let the end of the process free what is frozen; nanobind would report it as leaked."""
-    gc.unfreeze()
 
 
 @pytest.fixture
