@@ -12,7 +12,7 @@ from epprof_nb.analysis.critical_path.chain import CriticalPath
 from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.findings.finding import LATER_STEPS, is_cell
 from epprof_nb.analysis.utilisation.idle_intervals import AFTER, BEFORE
-from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS
+from epprof_nb.analysis.utilisation.late_launches import LAUNCH_HOST_NS
 from epprof_nb.arrays.intervals import length
 from epprof_nb.arrays.types import MISSING
 

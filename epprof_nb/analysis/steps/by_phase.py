@@ -15,7 +15,7 @@ from epprof_nb.analysis.base.unknown_device_times import missing_if_unknown
 from epprof_nb.analysis.onnx.unprofiled_times import Runs, runs
 from epprof_nb.analysis.steps.by_repeat import wall_statistics
 from epprof_nb.analysis.steps.prefill_and_decode import DECODE, ModelSteps, model_steps
-from epprof_nb.analysis.utilisation.launch_bound import launch_gaps
+from epprof_nb.analysis.utilisation.late_launches import launch_gaps
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import RepeatNames

@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable
-from epprof_nb.analysis.utilisation.launch_bound import launch_gaps
+from epprof_nb.analysis.utilisation.late_launches import launch_gaps
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING

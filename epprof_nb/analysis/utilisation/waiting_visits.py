@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.lines_of_work import Places
-from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS
+from epprof_nb.analysis.utilisation.late_launches import LAUNCH_HOST_NS
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import values_at
 from epprof_nb.arrays.types import MISSING

@@ -35,7 +35,7 @@ from epprof_nb.analysis.onnx.profiler_slowdown import NOTABLE_SLOWDOWN, slowdown
 from epprof_nb.analysis.utilisation.host_idle import held_time_of_host, host_idle
 from epprof_nb.analysis.utilisation.idle_causes import LEAST_HELD_NS, launch_latency, split_by_cause
 from epprof_nb.analysis.utilisation.idle_intervals import BEFORE, BETWEEN, idle_intervals
-from epprof_nb.analysis.utilisation.launch_bound import counted_as_launching
+from epprof_nb.analysis.utilisation.late_launches import counted_as_launching
 from epprof_nb.analysis.utilisation.sampled_host import sampled_host
 from epprof_nb.analysis.utilisation.waiting_calls import waiting_call
 from epprof_nb.analysis.utilisation.waits import find_waits

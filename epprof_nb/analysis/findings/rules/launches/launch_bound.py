@@ -1,4 +1,4 @@
-"""Finding on launches that keep a device waiting; `utilisation.launch_bound` finds these."""
+"""Finding on launches that keep a device waiting; `utilisation.late_launches` finds these."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
-from epprof_nb.analysis.utilisation.launch_bound import LAUNCH_HOST_NS, is_launch_bound, launch_gaps
+from epprof_nb.analysis.utilisation.late_launches import (
+    LAUNCH_HOST_NS,
+    is_launch_bound,
+    launch_gaps,
+)
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import length, union
 from epprof_nb.arrays.types import MISSING
@@ -19,7 +23,7 @@ from epprof_nb.util.format import duration, percent, plural
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
     from epprof_nb.analysis.findings.asked_savings import Asking
-    from epprof_nb.analysis.utilisation.launch_bound import LaunchGaps
+    from epprof_nb.analysis.utilisation.late_launches import LaunchGaps
     from epprof_nb.arrays.types import IntArray
 
 _NONE = np.empty(0, np.int64)
