@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import savings_without
+from epprof_nb.analysis.critical_path.saving_without_work import savings_without
 from epprof_nb.analysis.findings.finding import Finding
 
 if TYPE_CHECKING:

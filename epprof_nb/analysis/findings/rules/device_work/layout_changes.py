@@ -10,7 +10,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import device_kinds_ns, kernels_named
 from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
+from epprof_nb.analysis.critical_path.saving_without_work import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import duration, percent, plural

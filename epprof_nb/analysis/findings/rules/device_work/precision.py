@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.device_work import KERNEL, device_kinds_ns
 from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
+from epprof_nb.analysis.critical_path.saving_without_work import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import duration, percent

@@ -12,7 +12,7 @@ from epprof_nb.analysis.base.devices import device_word
 from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
+from epprof_nb.analysis.critical_path.saving_without_work import saving_without
 from epprof_nb.analysis.findings.finding import Finding, capitalised, op_id_of, place_name
 from epprof_nb.analysis.utilisation.blocking_reads import read_text
 from epprof_nb.analysis.utilisation.waits import delay_launches

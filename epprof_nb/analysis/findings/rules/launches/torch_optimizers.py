@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.device_work import KERNEL
 from epprof_nb.analysis.base.op_status import has_host_time
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
+from epprof_nb.analysis.critical_path.saving_without_work import saving_without
 from epprof_nb.analysis.findings.finding import (
     Finding,
     capitalised,

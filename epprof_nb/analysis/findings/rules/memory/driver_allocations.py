@@ -10,7 +10,7 @@ import numpy as np
 
 from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
+from epprof_nb.analysis.critical_path.saving_without_work import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of, stack_of
 from epprof_nb.analysis.findings.rules.memory.growing_memory import growth
 from epprof_nb.analysis.steps.iterations import iterations

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.lines_of_work import Places
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
+from epprof_nb.analysis.critical_path.saving_without_work import saving_without
 from epprof_nb.analysis.findings.finding import Finding, launcher_name, op_id_of
 from epprof_nb.analysis.findings.host_code_name import host_code_name
 from epprof_nb.analysis.findings.rules.host_work.imports import import_statements

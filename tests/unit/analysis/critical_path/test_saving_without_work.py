@@ -5,7 +5,7 @@ import pytest
 
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.critical_path.changed_durations import Removed
-from epprof_nb.analysis.critical_path.saving import saving_without
+from epprof_nb.analysis.critical_path.saving_without_work import saving_without
 from tests.helpers.planted import info
 from tests.helpers.tiny import call, kernel, op, profile
 
