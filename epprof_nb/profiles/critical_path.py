@@ -62,10 +62,8 @@ class CriticalPath(ProfileData):
         Name: 1, dtype: object
         """
         from epprof_nb.analysis.critical_path.by_line import critical_path_line_table
-        from epprof_nb.analysis.critical_path.chain import (
-            critical_path_op_table,
-            critical_path_table,
-        )
+        from epprof_nb.analysis.critical_path.by_op import critical_path_op_table
+        from epprof_nb.analysis.critical_path.chain import critical_path_table
 
         tables = {
             "step": critical_path_table,

@@ -28,7 +28,8 @@ def measure(activities: int) -> dict[str, float]:
     import pandas as pd  # noqa: F401 - imported before the measurement
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.analysis.critical_path.chain import CriticalPath, critical_path_op_table
+    from epprof_nb.analysis.critical_path.by_op import critical_path_op_table
+    from epprof_nb.analysis.critical_path.chain import CriticalPath
     from epprof_nb.testing import synthetic_profile
 
     profile = synthetic_profile(activities=activities)

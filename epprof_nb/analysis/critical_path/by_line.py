@@ -11,13 +11,8 @@ from epprof_nb.analysis.base.processes import process_by_process
 from epprof_nb.analysis.base.result_table import ResultTable, optional
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.unknown_device_times import device_column
-from epprof_nb.analysis.critical_path.chain import (
-    API_CALL,
-    HOST,
-    RETURN,
-    SAVINGS,
-    CriticalPath,
-)
+from epprof_nb.analysis.critical_path.by_op import SAVINGS
+from epprof_nb.analysis.critical_path.chain import API_CALL, HOST, RETURN, CriticalPath
 from epprof_nb.analysis.critical_path.changed_durations import Owners
 from epprof_nb.analysis.critical_path.native_input import VARIANTS
 from epprof_nb.arrays.groups import group_codes, sum_by_group
