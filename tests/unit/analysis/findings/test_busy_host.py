@@ -1,31 +1,40 @@
 """Code that other processes keep waiting for a core: the line and the gains say it."""
 
-import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb import host
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.findings.ranking import findings
 from epprof_nb.analysis.summary.headline import headline_of
 from epprof_nb.data.profile_data import ProfileData
+from tests.helpers.planted import MS, US
+from tests.helpers.tiny import call, kernel, op, profile
 
 QUIET = {"cores": 2, "own_cores": 0.99, "other_cores": 0.01, "waiting": 0.0}
 BUSY = {"cores": 2, "own_cores": 0.25, "other_cores": 1.71, "waiting": 0.75}
 """As recorded beside two busy processes on two cores."""
+HOST = {"devices": [{"device_id": 0, "name": "host device", "kind": "host"}]}
+ROUNDS = 30
 
 
 @pytest.fixture(scope="module")
 def recorded():
-    x = host.to_device(np.ones((40, 40), "f4"))
-    with epprof_nb.profile() as prof:
-        for _ in range(30):
-            with epprof_nb.op("prep"):
-                sum(k * k for k in range(10_000))
-            with epprof_nb.op("mm"):
-                host.launch(np.negative, x, x)
-        host.synchronize()
-    return prof
+    """Each round prepares for 1 ms on the host, and launches a kernel of 20 us on the device.
+
+    On a busy machine, the worker of a real device would start late, and work be held.
+    """
+    ops, kernels, calls = [], [], []
+    for i in range(ROUNDS):
+        t = i * (MS + 30 * US)
+        launched = t + MS
+        ops += [
+            op(2 * i + 1, "prep", t, launched),
+            op(2 * i + 2, "mm", launched, launched + 5 * US),
+        ]
+        calls.append(call(launched, launched + 5 * US, correlation_id=i, op_id=2 * i + 2))
+        kernels.append(kernel(launched + 5 * US, launched + 25 * US, 2 * i + 2,
+                              correlation_id=i, thread_id=1))  # fmt: skip
+    return profile(ops, kernels, calls, info={"wall_ns": ROUNDS * (MS + 30 * US), **HOST})
 
 
 def under(load, prof, **more):
