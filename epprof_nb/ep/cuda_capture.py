@@ -43,10 +43,3 @@ def capturing_stream(device: int, handle: int) -> Iterator[None]:
     allocator = cuda.array_module().cuda.using_allocator(partial(_allocate, device))
     with cuda.current_stream(device, handle), allocator:
         yield
-
-
-def connect() -> None:
-    """Give the native core the functions that kernels on CUDA devices need."""
-    _native.ep_set_device_functions(
-        cuda.view, cuda.current_stream, capturing_stream, cuda.stream_getter
-    )

@@ -10,7 +10,7 @@ from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.ep import (
     context,
-    cuda_capture,
+    cuda_functions,
     devices,
     kernel_sets,
     kernels,  # noqa: F401 - defines the built-in kernels
@@ -203,7 +203,7 @@ def _open_session(given: dict[str, str], device: int) -> tuple[Any, ...]:
         session_creation.note_refused(error)
         raise
     if options.device is not None:
-        cuda_capture.connect()
+        cuda_functions.connect()
         exactly = -1 if options.extends_exactly is None else int(options.extends_exactly)
         _native.ep_device_configure(options.device, options.memory_limit, exactly)
     name = devices.name_of(options.device)
