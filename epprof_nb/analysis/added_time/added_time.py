@@ -73,7 +73,8 @@ def added_time(index: ProfileIndex) -> AddedTime | None:
     """Return what profiling added to a profile; None if it is not known."""
     stated, wall_ns = index.profile.info.get("added_ns") or {}, index.profile.wall_ns
     if "total" in stated:
-        return AddedTime(stated["total"], wall_ns, not stated.get("estimated", False))
+        total_ns = min(stated["total"], wall_ns)  # a file may state anything
+        return AddedTime(total_ns, wall_ns, not stated.get("estimated", False))
     found = None if stated else index.cached(estimated_time)
     return None if found is None else AddedTime(found.total_ns, wall_ns, is_measured=False)
 

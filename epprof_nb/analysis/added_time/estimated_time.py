@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.devices import used_gpu
+from epprof_nb.analysis.base.waiting_frames import FOR_PROCESSES, OF_EVENT_LOOPS, waiting_stacks
 from epprof_nb.analysis.critical_path.chain import CriticalPath
 from epprof_nb.analysis.critical_path.holders import Holders
 from epprof_nb.analysis.critical_path.profiler_costs import (
@@ -20,9 +21,9 @@ from epprof_nb.analysis.critical_path.profiler_costs import (
     own_host_ns,
     profiler_costs,
 )
+from epprof_nb.arrays.intervals import union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.core.recording_costs import NAMES, STATEMENTS
-from epprof_nb.data.schema import SLEEP
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.base.index import ProfileIndex
@@ -91,14 +92,22 @@ def reason_without_estimate(index: ProfileIndex) -> str:
 
 
 def _awake_part(index: ProfileIndex) -> float:
-    """Return the part of the wall time in which the thread of the cell did not sleep.
+    """Return the part of the wall time in which other threads could delay the thread of the cell.
 
-    While it sleeps, it does not wait for what other threads take longer.
+    While it sleeps, or waits for a time, a process or a file, it does not wait for what they take
+    longer. Samples tell the last two.
     """
-    waits, thread = index.profile.tables["thread_waits"], index.profile.info.get("thread_id")
-    sleeps = waits.names("function").equals(SLEEP) & (waits["thread_id"] == thread)
-    slept_ns = (waits["end_ns"] - waits["start_ns"]).sum(where=sleeps)
-    return max(1 - float(slept_ns) / max(index.profile.wall_ns, 1), 0.0)
+    tables, thread = index.profile.tables, index.profile.info.get("thread_id")
+    waits, samples = tables["thread_waits"], tables["host_samples"]
+    is_alone = (waits["thread_id"] == thread) & (waits["other_thread_id"] == MISSING)
+    outside = np.append(waiting_stacks(index, OF_EVENT_LOOPS | FOR_PROCESSES), False)
+    is_outside = (samples["thread_id"] == thread) & outside[samples["stack_id"]]
+    sampled = samples["start_ns"][is_outside]
+    start, end = union(
+        np.append(waits["start_ns"][is_alone], sampled - samples["interval_ns"][is_outside]),
+        np.append(waits["end_ns"][is_alone], sampled),
+    )
+    return max(1 - float((end - start).sum()) / max(index.profile.wall_ns, 1), 0.0)
 
 
 def _saved_on_path(index: ProfileIndex, costs: Costs) -> int:

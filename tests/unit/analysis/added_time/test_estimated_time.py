@@ -9,8 +9,9 @@ from epprof_nb.analysis.added_time.estimated_time import estimated_time, reason_
 from epprof_nb.analysis.base.index import ProfileIndex
 from epprof_nb.analysis.critical_path import profiler_costs as module
 from epprof_nb.analysis.summary.headline import headline_of
-from epprof_nb.data.schema import SLEEP, THREAD_WAITS
+from epprof_nb.data.schema import HOST_SAMPLES, SLEEP, THREAD_WAITS
 from tests.helpers.tiny import call, kernel, line, op, profile, table
+from tests.helpers.walked_stacks import stack_rows, with_stacks
 
 GPU = {"devices": [{"device_id": 0, "name": "GPU", "kind": "gpu"}]}
 
@@ -72,15 +73,42 @@ def test_statements_of_other_threads_take_the_interpreter():
     assert estimated(ops, statements=5_000).total_ns == 5_000
 
 
-def test_statements_of_other_threads_cost_nothing_while_the_cell_sleeps():
+def beside_a_thread():
+    """A cell with a statement that costs 100 ns, and another thread whose statements cost 5 us."""
     ops = [line(1, 1, 0, 90_000), line(2, 2, 1_000, 80_000, count=50, thread_id=7)]
-    slept = {"thread_id": 1, "start_ns": 10_000, "end_ns": 90_000, "function": SLEEP}
-    of_other = slept | {"thread_id": 7}
     info = {"wall_ns": 100_000, "thread_id": 1, "recording_costs": {"statements": 5_100}}
-    found = profile(ops, info=info)
-    found.tables["thread_waits"] = table(THREAD_WAITS, [slept, of_other])
-    # 100 ns of the cell's statement, and those of the other one in a fifth of the time.
-    assert estimated_time(ProfileIndex(found)).total_ns == 100 + 1_000
+    return profile(ops, info=info)
+
+
+@pytest.mark.parametrize(
+    ("wait", "of_others"),
+    [
+        ({"function": SLEEP}, 1_000),
+        ({"function": "Event.wait"}, 1_000),  # until a time
+        ({"function": "Event.wait", "other_thread_id": 7}, 5_000),
+        ({"function": SLEEP, "thread_id": 7}, 5_000),
+    ],
+)
+def test_other_threads_delay_the_cell_while_it_waits_for_none_but_them(wait, of_others):
+    found, wait = beside_a_thread(), {"thread_id": 1, "start_ns": 10_000, "end_ns": 90_000} | wait
+    found.tables["thread_waits"] = table(THREAD_WAITS, [wait])
+    assert estimated_time(ProfileIndex(found)).total_ns == 100 + of_others
+
+
+def test_other_threads_do_not_delay_a_cell_that_waits_for_a_process():
+    rows, (waits, works) = stack_rows("In[1]:1 lib/subprocess.py:Popen._try_wait:9", "In[1]:1")
+    found = with_stacks(beside_a_thread(), rows)
+    samples = [(40_000, waits, 1), (60_000, works, 1), (80_000, waits, 1), (90_000, waits, 7)]
+    found.tables["host_samples"] = table(HOST_SAMPLES, [
+        {"start_ns": at, "stack_id": stack, "interval_ns": 20_000, "thread_id": thread}
+        for at, stack, thread in samples
+    ])  # fmt: skip
+    found.tables["thread_waits"] = table(
+        THREAD_WAITS,
+        [{"thread_id": 1, "start_ns": 30_000, "end_ns": 50_000, "function": "Condition.wait"}],
+    )
+    # It waited from 20 to 50 us and from 60 to 80 us.
+    assert estimated_time(ProfileIndex(found)).total_ns == 100 + 2_500
 
 
 def launches(kernel_ns):
@@ -174,6 +202,7 @@ def test_a_statement_of_the_info_comes_first():
         ({}, 7_400, False),
         ({"added_ns": {"total": 20_000, "error": 9}}, 20_000, True),
         ({"added_ns": {"total": 30_000, "estimated": True}}, 30_000, False),
+        ({"added_ns": {"total": 2**62, "estimated": True}}, 100_000, False),
     ):
         found = added_time(ProfileIndex(profile([line(1, 1, 0, 90_000)], info=info | stated)))
         assert (found.total_ns, found.is_measured) == (total, is_measured)

@@ -75,7 +75,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
             break
     rows = np.flatnonzero((place == top) & is_line)
     # The only line needs no mention.
-    if total < HOT_ON_HOST * wall_ns or len(np.unique(place[is_line])) < 2:
+    if total < max(HOT_ON_HOST * wall_ns, 1) or len(np.unique(place[is_line])) < 2:
         return
     more_ns = int(added_ns[rows].sum())
     longest = int(rows[int(own_ns[rows].argmax())])

@@ -36,6 +36,10 @@ def test_the_line_with_most_host_time_is_named():
     assert set(prof.evidence(1)["line"]) == {3}
 
 
+def test_no_line_is_hot_if_profiling_added_all_of_the_time():
+    assert not of_kind(on_the_host(30 * MS, 10 * MS, added_ns={"total": 2**62}), "hot line")
+
+
 def test_a_line_is_without_its_share_of_what_profiling_added():
     prof = on_the_host(30 * MS, 10 * MS, added_ns={"total": 40 * MS, "error": MS})
     (found,) = of_kind(prof, "hot line")
