@@ -3,6 +3,8 @@
 Kernel records are those of CUPTI alone, also after a memset that takes over what CUPTI does at the
 first launch. Without it, and without the paths of modules found before, a profile is unprepared.
 Empty callbacks are a C function that CUPTI calls at launches, and that does nothing.
+The works run as deep as in a notebook, and a profile as in a cell: it does not read the frames
+around its code again; a variant reads all of them.
 Each variant records the same work in every round, in several processes one after the other. Every
 figure is the median over the rounds of a difference or ratio within a round, with its standard
 error by the bootstrap. torch.profiler has a process of its own, because CUPTI serves one at a time.
@@ -22,7 +24,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 # Lets torch.profiler give CUPTI back after each round.
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 UNPROFILED, RECORDS, AFTER_MEMSET = "unprofiled", "kernel records", "kernel records, memset"
 CALLBACKS = "empty callbacks too"
 OURS, UNPREPARED, TORCH = "epprof_nb", "epprof_nb, unprepared", "torch.profiler"
+ALL_FRAMES = "epprof_nb, all frames"
 ADD, FORWARD, STEP = "first y.add_(1)", "first forward pass", "first training step"
 FORWARDS, STEPS = "10 forward passes", "4 training steps"
 GPT2_STEP, GENERATION, REPLAY = "GPT-2 training step", "GPT-2 generation", "graph replay"
@@ -58,6 +61,8 @@ BEGIN = "begin"
 SHORT, STEADY = ("add", "forwards", "steps"), ("gpt2_steps", "generation", "replays")
 """Works whose first call counts, and works that are measured after a first call."""
 LAYERS, WIDTH, NODES, REPLAYS, TOKENS = 30, 256, 200, 200, 10
+FRAMES = 25
+"""Frames of the kernel and of IPython around a cell."""
 
 
 class Goal(NamedTuple):
@@ -193,9 +198,15 @@ class Works:
         return {REPLAY: self._later(self._replay, REPLAYS)}
 
 
-def ours(*, prepares: bool = True) -> AbstractContextManager[object]:
-    """Return this package's profile; without `prepares`, nothing is done before the first call."""
-    return epprof_nb.profile() if prepares else _Unprepared()
+@contextmanager
+def ours(*, prepares: bool = True) -> Iterator[object]:
+    """Profile as a cell does; without `prepares`, nothing is done before the first call."""
+    with epprof_nb.profile() if prepares else _Unprepared() as profile:
+        _native.stay_in_function(2)  # in `measure`: this and contextlib's __enter__ are above it
+        try:
+            yield profile
+        finally:
+            _native.leave_function()
 
 
 class _Unprepared:
@@ -234,6 +245,7 @@ def variants(device: str) -> dict[str, Callable[[], AbstractContextManager[objec
         CALLBACKS: callbacks,
         UNPREPARED: lambda: ours(prepares=False),
         OURS: ours,
+        ALL_FRAMES: epprof_nb.profile,
     }
 
 
@@ -265,6 +277,11 @@ def measure(device: str, rounds: int, names: Sequence[str], *, of_torch: bool) -
             order = order[1:] + order[:1]
     return {part: {name: times[part][name] for name in chosen if name in times[part]}
             for part in times}  # fmt: skip
+
+
+def as_deep_as_in_a_notebook(function: Callable[[], Times], frames: int = FRAMES) -> Times:
+    """Call a function with this number of frames around it."""
+    return as_deep_as_in_a_notebook(function, frames - 1) if frames else function()
 
 
 def processes(options: argparse.Namespace) -> Iterator[tuple[bool, Times]]:
@@ -338,7 +355,9 @@ def main() -> None:
     device = "cpu" if options.cpu else "cuda"
     if options.child:
         torch.set_num_threads(1)
-        times = measure(device, options.child, options.only, of_torch=options.torch_profiler)
+        times = as_deep_as_in_a_notebook(
+            lambda: measure(device, options.child, options.only, of_torch=options.torch_profiler)
+        )
         print(json.dumps(times))
         return
     header(f"Short cells, PyTorch {torch.__version__} on "
