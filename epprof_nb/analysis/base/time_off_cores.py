@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.base.processor_use import load_of
 from epprof_nb.analysis.base.wall_time import wall_of
 from epprof_nb.arrays.ids import unique_values
+from epprof_nb.arrays.intervals import covered_between, union
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ class TimeOffCores(NamedTuple):
     """Parts of the interval before each sample, in ns, as far as they are known (int64 arrays).
 
     In ``blocked``, the thread waited for something else than a core, which it did in ``queued``;
-    ``used`` is its processor time since the sample of the thread before.
+    recorded waits are not in it. ``used`` is its processor time since the sample of the thread
+    before.
     """
 
     blocked: IntArray
@@ -41,7 +43,7 @@ def time_off_cores(index: ProfileIndex) -> TimeOffCores:
     >>> time_off_cores(index_of(synthetic_profile())).blocked.tolist()
     []
     """
-    samples = index.profile.tables["host_samples"]
+    samples, waits = (index.profile.tables[name] for name in ("host_samples", "thread_waits"))
     blocked, queued, used = (np.zeros(len(samples), np.int64) for _ in range(3))
     for thread in unique_values(samples["thread_id"]):
         rows = np.flatnonzero(
@@ -53,7 +55,10 @@ def time_off_cores(index: ProfileIndex) -> TimeOffCores:
         waited, rows = waits_for_cores(samples, rows), rows[1:]
         # A thread may do anything while it is not sampled, as in a call of the device's API.
         sampled = np.minimum(lasted, samples["interval_ns"][rows])
-        off = lasted - computed - waited - (lasted - sampled)
+        now, is_own = samples["start_ns"][rows], waits["thread_id"] == thread
+        recorded = union(waits["start_ns"][is_own], waits["end_ns"][is_own])
+        known = covered_between(*recorded, now - sampled, now)
+        off = lasted - computed - waited - (lasted - sampled) - known
         blocked[rows] = np.clip(off, 0, sampled)
         queued[rows] = np.clip(waited, 0, sampled - blocked[rows])
         used[rows] = np.maximum(computed, 0)
