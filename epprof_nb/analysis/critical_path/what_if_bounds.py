@@ -13,6 +13,7 @@ from epprof_nb.analysis.critical_path.profiler_costs import ERRORS
 from epprof_nb.analysis.critical_path.unrecorded_runs import BOUNDS
 from epprof_nb.analysis.critical_path.what_if_replay import Replay
 from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.cached import cached_property
 
 if TYPE_CHECKING:
@@ -53,6 +54,15 @@ class BoundedReplay(Replay):
         self._interleaved = interleaved_ops(index) | in_kernels
 
     @cached_property
+    def _waits_for_unrecorded_threads(self) -> bool:
+        """True if threads that have no ops ended waits: what they do is not replayed."""
+        tables = self._index.profile.tables
+        waits, with_ops = tables["thread_waits"], tables["ops"]["thread_id"]
+        other = waits["other_thread_id"]
+        is_wait = (waits["end_ns"] > waits["start_ns"]) & np.isin(waits["thread_id"], with_ops)
+        return bool((is_wait & (other != MISSING) & ~np.isin(other, with_ops)).any())
+
+    @cached_property
     def idle_ends(self) -> dict[Idle, int]:
         """Ends that idle time may have, besides a fixed time, and the length of the path then.
 
@@ -81,6 +91,8 @@ class BoundedReplay(Replay):
             after, *_ = self.length(changes, contention=False, part=part)
             found.append(self.length_ns - after)
         found += suspended or ()
+        if self._waits_for_unrecorded_threads:  # they may last longer by all that is saved
+            found.append(min(found[0], 0))
         errors = []
         for error in ERRORS if self._costs is not None else ():
             before, *_ = self.length([], contention=False, error=error)

@@ -63,6 +63,19 @@ def test_a_chain_of_threads_is_followed_through_one_without_ops():
     assert saving(prof, "long") == 720  # nobody waits for the other thread
 
 
+@pytest.mark.parametrize(("waits", "low"), [([(1, 9)], 0), ([(8, 9)], 100), ([], 100)])
+def test_a_thread_without_ops_may_make_the_next_wait_longer(waits, low):
+    ops = [
+        op(1, "In[1]", 0, 1_000, op_type="cell", thread_id=1),
+        line(2, 2, 100, 200, 1, thread_id=1),
+        op(3, "work", 110, 830, thread_id=2),
+    ]
+    prof = with_waits(ops, *((*threads, 850, 900) for threads in waits))
+    saved = prof.what_if({"line 2": 0.0}).iloc[0]
+    assert saved["saving_low_ns"] == low
+    assert saved["wall_high_ns"] == 1_000 - low
+
+
 def test_a_wait_in_several_tries_is_one():
     tries = [(1, None, start, start + 100) for start in range(105, 705, 100)]
     assert saving(waited(*tries, (1, 2, 705, 840)), "long", "short") == 720
