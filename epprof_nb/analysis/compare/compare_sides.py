@@ -170,7 +170,13 @@ def compare(
     found = [
         *refusals(before.indexes, after.indexes),
         *recording_refusals(before.indexes, after.indexes),
-        *refusals_of_ops(pairs, texts, (before.ops, after.ops), (before.shapes(), after.shapes())),
+        *refusals_of_ops(
+            pairs,
+            texts,
+            before.side.types,
+            (before.ops, after.ops),
+            (before.shapes(), after.shapes()),
+        ),
     ]
     refused = [refusal for refusal in found if refusal.kind not in allow]
     single = all(count == 1 for side in (before, after) for count in side.repeats)

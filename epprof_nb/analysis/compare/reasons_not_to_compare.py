@@ -160,6 +160,7 @@ def _repeats(both: Sequence[tuple[str, ProfileIndex]]) -> Iterator[Refusal]:
 def refusals_of_ops(
     pairs: Sequence[Pair],
     names: Sequence[str],
+    types: Sequence[str | None],
     measures: tuple[Sequence[OpMeasures], Sequence[OpMeasures]],
     shapes: tuple[Sequence[OpPathShapes], Sequence[OpPathShapes]],
 ) -> Iterator[Refusal]:
@@ -169,6 +170,8 @@ def refusals_of_ops(
     ----------
     pairs, names
         The paths, and their texts.
+    types
+        Type of each path of the old side.
     measures
         Measures of the recordings of each side.
     shapes
@@ -176,11 +179,14 @@ def refusals_of_ops(
     """
     medians = [_median_counts(side) for side in measures]
     other_counts, other_shapes = [], []
+    collections: set[int] = set()  # with what finalizers ran in them
     for number, pair in enumerate(pairs[1:], 1):
         if pair.old is None or pair.new is None:
             continue
+        if types[pair.old] == "gc" or pair.parent in collections:
+            collections.add(number)
         before, after = medians[0][pair.old], medians[1][pair.new]
-        if before != after and before and after:
+        if before != after and before and after and number not in collections:
             other_counts.append((number, before, after))
         shape = shapes[0][pair.old], shapes[1][pair.new]
         if shape[0].differs_from(shape[1]):
@@ -200,10 +206,9 @@ def refusals_of_ops(
         repeated = any(of.count.shape[1] > 1 for side in measures for of in side)
         yield Refusal(
             "counts",
-            f"{plural(len(other_counts), 'op')} ran a different number of times"
-            f"{' in each repeat' if repeated else ''}, such as "
-            f"{in_backticks(names[number], 60)}: {executions:,.0f} in the old recording, "
-            f"{others:,.0f} in the new.",
+            f"{plural(len(other_counts), 'op')} ran a different number of times, such as "
+            f"{in_backticks(names[number], 60)}: {executions:,.0f} in "
+            f"{'each repeat of ' if repeated else ''}the old recording, {others:,.0f} in the new.",
         )
 
 
