@@ -151,12 +151,15 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
         return  # these iterations wait for what others launched
     paused = _excess_of(index, index.cached(collecting))
     is_paused = paused >= _MAIN_REASON * excess
+    apart = np.unique(np.diff(found["number"]))
+    is_periodic = len(found) >= _LEAST_PERIODS and len(apart) == 1 and apart[0] > 1
+    is_kept = _kept_from_cores(index) >= _MAIN_REASON * excess
+    if is_kept and not is_paused and not is_periodic:
+        return
     reason = f", {duration(paused)} of it in garbage collection" if is_paused else ""
     unit = index.cached(iterations).unit
     numbers = ", ".join(str(number) for number in found["number"][:3].tolist())
     more = ", ..." if len(found) > 3 else ""
-    apart = np.unique(np.diff(found["number"]))
-    is_periodic = len(found) >= _LEAST_PERIODS and len(apart) == 1 and apart[0] > 1
     look = _LOOK_AT_PERIOD.format(unit=unit, period=int(apart[0])) if is_periodic else _LOOK
     yield _finding(
         index,
@@ -219,7 +222,7 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
 def _kept_from_cores(index: ProfileIndex) -> float:
     """Return how long other processes kept the iterations from a core, ns; 0 if a GPU was used.
 
-    They may have begun to at any time, which makes the later iterations slower.
+    They may have done so at any time: in the later iterations only, or in single ones.
     """
     if used_gpu(index):  # it may have worked meanwhile
         return 0.0

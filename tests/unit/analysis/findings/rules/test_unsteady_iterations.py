@@ -222,6 +222,24 @@ def test_other_processes_that_begin_to_use_the_cores_are_no_drift(waiting, kind,
     assert bool(of_kind(prof, "drift")) == is_drift
 
 
+@pytest.mark.parametrize(("waiting", "kind", "slow", "is_named"), [
+    (0.0, "host", (7, 18), True),
+    (0.05, "host", (7, 18), True),  # it explains a part
+    (0.1, "host", (7, 18), False),  # 46 of 60 ms
+    (0.5, "host", (7, 18), False),
+    (0.5, "gpu", (7, 18), True),  # it may have worked meanwhile
+    (0.5, "host", (10, 20, 30), True),  # others do not run in every tenth iteration
+])  # fmt: skip
+def test_iterations_that_other_processes_kept_from_a_core_are_no_outliers(
+    waiting, kind, slow, is_named
+):
+    """Iterations of 10 ms, of which a few took 30 ms longer."""
+    prof = loop([MS * (40 if i in slow else 10) + i % 3 for i in range(40)])
+    prof.info["load"] = {"own_cores": 1 - waiting, "other_cores": 1.5, "waiting": waiting}
+    prof.info["devices"] = [{"device_id": 0, "kind": kind}]
+    assert bool(of_kind(prof, "outliers")) == is_named
+
+
 @pytest.mark.parametrize(("slow", "kinds"), [(None, {"drift"}), (7, {"drift", "outliers"})])
 def test_iterations_that_run_more_statements_take_longer(slow, kinds):
     """The inner line runs once in the first iteration, and 30 times in the last."""
