@@ -10,6 +10,8 @@ _LONGEST = 0.99
 """Maximum share of waits; larger values are clipped."""
 NOTABLE_SHARE = 0.1
 """Minimum share of the time to say that other processes kept the process from a core."""
+_LEAST_MEASURED_NS = 100_000_000
+"""Minimum wall time to say so: the system counts the use of the cores in ticks of 10 ms."""
 
 
 def load_of(info: dict[str, Any]) -> dict[str, float]:
@@ -37,19 +39,27 @@ def waits(load: dict[str, float]) -> tuple[float, float]:
     return waited, min(waited, load.get("other_cores", 0.0))
 
 
+def possible_share_kept_from_cores(info: dict[str, Any]) -> float:
+    """Return `share_kept_from_cores` also for profiles that are too short to measure it."""
+    load = load_of(info)
+    kept = waits(load)[1]
+    return min(kept / max(load.get("own_cores", 0.0) + kept, 1.0), _LONGEST)
+
+
 def share_kept_from_cores(info: dict[str, Any]) -> float:
     """Return the share of the time in which other processes kept the process from a core.
 
-    While one thread waits, others may run: only what they cannot have hidden counts.
+    While one thread waits, others may run: only what they cannot have hidden counts. It is 0 for
+    profiles that are too short to measure what other processes used.
 
     Examples
     --------
     >>> share_kept_from_cores({"load": {"own_cores": 0.25, "waiting": 0.75, "other_cores": 1.7}})
     0.75
     """
-    load = load_of(info)
-    kept = waits(load)[1]
-    return min(kept / max(load.get("own_cores", 0.0) + kept, 1.0), _LONGEST)
+    wall_ns = info.get("wall_ns")
+    is_short = isinstance(wall_ns, int) and wall_ns < _LEAST_MEASURED_NS
+    return 0.0 if is_short else possible_share_kept_from_cores(info)
 
 
 def kept_from_cores_text(info: dict[str, Any]) -> str:

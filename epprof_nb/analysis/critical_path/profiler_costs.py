@@ -18,7 +18,7 @@ from epprof_nb.analysis.base.processes import has_several
 from epprof_nb.analysis.base.processor_use import (
     NOTABLE_SHARE,
     load_of,
-    share_kept_from_cores,
+    possible_share_kept_from_cores,
     waits,
 )
 from epprof_nb.analysis.critical_path.interleaved_ops import suspended_ops
@@ -210,7 +210,7 @@ def _of_runs(index: ProfileIndex) -> tuple[Costs, Costs, Costs] | str:
     call, unprofiled = call_durations(ops, found.row)
     if used_gpu(index):
         return "what ONNX Runtime's runs on a GPU took longer is not known"
-    if share_kept_from_cores(index.profile.info) >= NOTABLE_SHARE:
+    if possible_share_kept_from_cores(index.profile.info) >= NOTABLE_SHARE:
         return "other processes took cores from ONNX Runtime's runs, which took longer, too"
     if not len(call) or MISSING in call or MISSING in unprofiled:
         return _NO_UNPROFILED_RUNS

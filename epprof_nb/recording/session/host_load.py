@@ -146,9 +146,11 @@ def between(begin: HostReading, end: HostReading) -> dict[str, Any]:
     """
     wall = max(end.time_ns - begin.time_ns, 1)
     own = max(end.cpu_ns - begin.cpu_ns, 0)
-    load: dict[str, Any] = {"cores": os.cpu_count() or 1, "own_cores": own / wall}
+    cores = os.cpu_count() or 1
+    load: dict[str, Any] = {"cores": cores, "own_cores": own / wall}
     if begin.busy_ns is not None and end.busy_ns is not None:
-        load["other_cores"] = max(end.busy_ns - begin.busy_ns - own, 0) / wall
+        others = max(end.busy_ns - begin.busy_ns - own, 0) / wall
+        load["other_cores"] = min(others, cores)  # a tick of 10 ms may be longer than the wall time
     waits_ns = _waited(begin.waits_ns, end.waits_ns)
     if waits_ns is not None:
         load["waiting"] = waits_ns / max(waits_ns + own, 1)

@@ -14,7 +14,7 @@ QUIET = {"cores": 2, "own_cores": 0.99, "other_cores": 0.01, "waiting": 0.0}
 BUSY = {"cores": 2, "own_cores": 0.25, "other_cores": 1.71, "waiting": 0.75}
 """As recorded beside two busy processes on two cores."""
 HOST = {"devices": [{"device_id": 0, "name": "host device", "kind": "host"}]}
-ROUNDS = 30
+ROUNDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,15 @@ def test_the_line_says_that_the_code_waited_for_a_core(recorded):
     )
     assert text in epprof_nb.Profile(recorded.tables, {**recorded.info, "load": BUSY}).summary()
     assert "for a core" not in headline_of(under(QUIET, recorded)).line
+
+
+@pytest.mark.parametrize(
+    ("wall_ns", "is_said"), [(84 * US, False), (99 * MS, False), (MS * 100, True)]
+)
+def test_a_short_cell_says_nothing_of_other_processes(recorded, wall_ns, is_said):
+    """The system counts the use of the cores in ticks of 10 ms."""
+    busy = under(BUSY, recorded, wall_ns=wall_ns)
+    assert ("for a core" in headline_of(busy).line) == is_said
 
 
 def test_gains_leave_out_the_waits_for_a_core(recorded):

@@ -37,6 +37,13 @@ def test_a_share_of_the_time_is_at_most_1():
     assert between(begin, end)["pressure"] == 1.0
 
 
+def test_others_use_no_more_than_the_cores():
+    """A tick of 10 ms may be counted in a shorter time."""
+    begin, end = reading(0, 0, busy_ns=0), reading(0.0026, 0.001, busy_ns=10 * S)
+    load = between(begin, end)
+    assert load["other_cores"] == load["cores"]
+
+
 def test_threads_that_begin_or_end_in_between_count_as_far_as_they_are_known():
     begin = reading(0, 0, waits_ns={"1": 5 * S, "2": S})
     end = reading(4, 1, waits_ns={"1": 6 * S, "3": 2 * S})
