@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.device_work import MEMCPY
-from epprof_nb.analysis.base.op_tree import NO_OP, UNNAMED
+from epprof_nb.analysis.base.op_tree import NO_OP
 from epprof_nb.analysis.base.source_text import function_lines
 from epprof_nb.analysis.base.stack_lines import StackLines, short_function
 from epprof_nb.analysis.base.unknown_device_times import has_waits, is_trace
@@ -48,7 +48,9 @@ class Names:
 
     def work(self, name: str) -> NamedWork:
         """Return what a name of the user stands for; ValueError if nothing has it."""
-        ops = self._named_ops(name or UNNAMED)
+        if not name:  # things without a name have nothing else in common
+            raise ValueError(self._unknown(name))
+        ops = self._named_ops(name)
         if ops.any():
             return NamedWork(ops)
         if name in (WAITS, COPIES):

@@ -354,9 +354,9 @@ def test_an_op_comes_before_what_its_name_stands_for(name):
 
 def test_an_op_without_a_name():
     prof = profile([op(1, "(unnamed)", 0, 60), op(2, "rest", 60, 100)], info=info(100))
-    assert prof.what_if({"": 0})["saving_ns"].item() == 60
+    assert prof.what_if({"(unnamed)": 0})["saving_ns"].item() == 60
     with pytest.raises(ValueError, match="nothing in the profile is called ''"):
-        profile([op(1, "a", 0, 60)], info=info(60)).what_if({"": 0})
+        prof.what_if({"": 0})
 
 
 def test_a_class_of_modules_with_their_backward_passes():
