@@ -79,7 +79,8 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
         return
     more_ns = int(added_ns[rows].sum())
     longest = int(rows[int(own_ns[rows].argmax())])
-    count, word = _executions(index, rows), "execution"
+    ran = _most_executed(index, rows, own_ns)
+    count, word = int(ops["count"][ran].sum()), "execution"
     rounds = _rounds(index, rows)
     if rounds >= MANY:  # the lines of the loop have the same remedy
         count, word = rounds, "round"
@@ -95,7 +96,7 @@ def hot_host_line(index: ProfileIndex) -> Iterator[Finding]:
     known = wait_of_statements(index, rows, int(host_ns[rows].sum()))
     many &= known is None
     waited = known is None and not many and mostly_waited(index, total + more_ns)
-    threads = len(np.unique(ops["thread_id"][rows]))
+    threads = len(np.unique(ops["thread_id"][ran]))
     if threads == 1:  # which executions it was added to is not known if some have no row
         more_ns, total = more_ns + max(total - wall_ns, 0), min(total, wall_ns)
     is_counted = not is_recursive or not statements_lost(index.profile.info)
@@ -153,12 +154,16 @@ def _is_imported(index: ProfileIndex) -> BoolArray:
     return np.asarray(index.tree.nearest_ancestor(is_import) != MISSING)
 
 
-def _executions(index: ProfileIndex, rows: IntArray) -> int:
-    """Return how often a line ran, which may have several statements, one in another."""
+def _most_executed(index: ProfileIndex, rows: IntArray, own_ns: IntArray) -> IntArray:
+    """Return the rows of the statement of a line that ran most often, then longest.
+
+    A line may have several, one in another: ``def f(): g()`` also runs where it defines ``f``.
+    """
     ops = index.profile.tables["ops"]
-    names = ops.names("name")
-    counts = np.bincount(names.codes[rows], ops["count"][rows], len(names.categories))
-    return int(counts.max())
+    names = ops.names("name").codes[rows]
+    counts, times = (np.bincount(names, values[rows]) for values in (ops["count"], own_ns))
+    of_most: IntArray = rows[names == np.lexsort((times, counts))[-1]]
+    return of_most
 
 
 def _rounds(index: ProfileIndex, loop: IntArray) -> int:

@@ -131,6 +131,29 @@ def test_lines_of_several_threads_have_no_share_of_the_wall_time():
 
 
 @pytest.mark.parametrize(
+    ("threads", "took"),
+    [
+        (1, "accounts for > 99 % of the wall time (100 ms in 1 execution)"),
+        (2, "took 200 ms in 2 executions, in 2 threads together"),
+    ],
+)
+def test_the_definition_of_a_function_is_no_execution_on_another_thread(threads, took):
+    """The cell's thread defines a function in one line, and others run it."""
+    text = "def h(): time.sleep(.1)"
+    ops = [
+        line(1, 1, 0, US) | {"name": text, "thread_id": 1},
+        line(2, 2, US, 2 * US) | {"name": "start()", "thread_id": 1},
+        *[
+            line(10 + i, 1, 2 * US, 100 * MS) | {"name": "time.sleep(.1)", "thread_id": 5 + i}
+            for i in range(threads)
+        ],
+    ]
+    prof = profile(ops, info=info(100 * MS), sources={"In[1]": f"{text}\nstart()\n"})
+    (found,) = of_kind(prof, "hot line")
+    assert found.text == f"Line 1 (`{text}`) {took}."
+
+
+@pytest.mark.parametrize(
     ("thread", "function", "named"),
     [(2, "Condition.wait", 4), (2, "time.sleep", 3), (1, "Condition.wait", 4)],
 )
