@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.analysis.base.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 _LEAST_SHARE, _ERRORS = 0.2, 3.0
 """Minimum lower bound of the share, and its distance from the share in standard errors: 14 samples
 of 30 and 33 of 100 reach it."""
-_MIN_SAMPLES = 30
+MIN_SAMPLES = 30
 """Minimum number of samples: 95 % of shares of 60 % are within 17 points then, of 3 samples 50."""
 _PRECISE, _ERRORS_OF_RANGE = 0.1, 1.96
 """Distance from a share up to which its range, of 95 %, is not stated."""
@@ -65,14 +65,9 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
     collector. Code outside of functions has findings on its lines.
     """
     wall_ns = wall_of(index.profile)
-    start, end = complement(*_counted_elsewhere(index), 0, wall_ns)
+    start, end = time_without_findings(index)
     found = functions_of_host(index, start, end)
-    lines = index.cached(StackLines)
-    if not len(lines):
-        return
-    names = lines.function.take(np.maximum(found.stack, 0)).to_list()
-    of_function = np.array([name not in (None, "", "<module>") for name in names], np.bool_)
-    of_function &= found.stack >= 0
+    of_function = are_functions(index, found.stack)
     if not of_function.any():
         return
     top = int(of_function.argmax())  # the first one has most
@@ -80,7 +75,7 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
     of_samples, count = float(found.share[top]), int(found.samples.sum())
     share = part * of_samples
     least = part * _interval(of_samples, count, _ERRORS)[0]
-    if count < _MIN_SAMPLES or share < HOT_ON_HOST or least < _LEAST_SHARE:
+    if count < MIN_SAMPLES or share < HOT_ON_HOST or least < _LEAST_SHARE:
         return
     bounds = [part * bound for bound in _interval(of_samples, count, _ERRORS_OF_RANGE)]
     place = _place(index, stack, start, end)
@@ -115,6 +110,21 @@ def hot_function(index: ProfileIndex) -> Iterator[Finding]:
         is_unprofiled=True,
         is_wait=known is not None or waited,
     )
+
+
+def time_without_findings(index: ProfileIndex) -> tuple[IntArray, IntArray]:
+    """Return the intervals of the wall time in which samples count."""
+    return complement(*_counted_elsewhere(index), 0, wall_of(index.profile))
+
+
+def are_functions(index: ProfileIndex, stack: IntArray) -> BoolArray:
+    """Return which frames are those of functions; code outside of functions has statements."""
+    lines = index.cached(StackLines)
+    if not len(lines):
+        return np.zeros(len(stack), np.bool_)
+    names = lines.function.take(np.maximum(stack, 0)).to_list()
+    found = np.array([name not in (None, "", "<module>") for name in names], np.bool_)
+    return found & (stack >= 0)
 
 
 class _Place(NamedTuple):

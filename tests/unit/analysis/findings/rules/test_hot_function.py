@@ -42,6 +42,11 @@ def sampled(counts, *, gpu=False, wall=100 * MS, ops=(), waits=()):
     return made
 
 
+def of_script(prof):
+    del prof.info["cell"]
+    return prof
+
+
 def test_the_function_with_most_samples_is_named():
     found = of_kind(sampled({"parse": 40, "parse, in a library": 20, "store": 40}), "hot function")
     (found,) = found
@@ -248,3 +253,25 @@ def test_lines_of_a_loop_in_an_expression_have_the_function_around_it():
     prof = with_stacks(profile([line(1, 1, 0, 9)], info=info(9, cell="In[1]")),
                        stack_rows("In[2]:fit.<locals>.<listcomp>:3")[0])  # fmt: skip
     assert launcher_name(index_of(prof), 0, -1) == "line 3 of `fit` (In[2])"
+
+
+def test_too_few_samples_of_functions_are_the_reason_for_no_finding():
+    reason = sampled({"parse": 15}).insights().attrs["note"]
+    assert reason == (
+        "Too few samples to say what takes the time: 100 % of it was in functions, most in `parse` "
+        "(In[1]:5), and the host has 15 samples of the 30 that a finding on a function needs. "
+        "Repeat the cell (`%%gpuprofile --repeat N`), or run it longer."
+    )
+    assert "Repeat" not in of_script(sampled({"parse": 15})).insights().attrs["note"]
+
+
+@pytest.mark.parametrize("counts", [{"parse": 2}, {"parse": 5, "store": 4, "cell": 6}])
+def test_few_samples_name_no_function_that_chance_may_have_chosen(counts):
+    reason = sampled(counts).insights().attrs["note"]
+    assert reason.startswith("Too few samples")
+    assert "parse" not in reason
+
+
+@pytest.mark.parametrize("counts", [{"cell": 10, "parse": 2}, {"library": 15}, {}])
+def test_few_samples_of_functions_are_no_reason_where_lines_are_known(counts):
+    assert "Nothing was found" in sampled(counts).insights().attrs["note"]
