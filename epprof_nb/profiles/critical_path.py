@@ -92,13 +92,13 @@ class CriticalPath(ProfileData):
         changes
             Factor of the duration by name: 0 takes no time, 0.5 half of it, 2 twice. A name is an
             op, a type of ops, or a class of PyTorch's modules, with all below them; a line, as
-            ``"line 12"``, ``"In[3] line 12"`` or ``"train.py line 12"``, or a function, as findings
-            name it (``"flatten"``, ``"Model.fit"``), with all that they call; a kernel;
-            ``"copies"``; or ``"waits"``, which can only be removed: API calls no longer wait for a
-            device. An op named ``copies`` or ``waits`` comes before these, and all others before a
-            function. Functions of one name are changed together. Names may be patterns: ``*``
-            stands for any text, ``?`` for any character, and ``[ab]`` for one of these. Where names
-            apply to the same work, their factors multiply.
+            ``"line 12"``, ``"In[3] line 12"`` or ``"train.py line 12"``, or a function whose
+            statements are recorded (``"flatten"``, ``"Model.fit"``), with all that they call; a
+            kernel; ``"copies"``; or ``"waits"``, which can only be removed: API calls no longer
+            wait for a device. An op named ``copies`` or ``waits`` comes before these, and all
+            others before a function. Functions of one name are changed together. Names may be
+            patterns: ``*`` stands for any text, ``?`` for any character, and ``[ab]`` for one of
+            these. Where names apply to the same work, their factors multiply.
         on
             ``"host"`` or ``"device"`` to change only the code, or only the kernels and copies.
         attribution

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 WAITS, COPIES = "waits", "copies"
 _LINE = re.compile(r"(?:(?P<file>.+?)[\s:,]+)?line\s+(?P<line>\d+)")
 _PATTERN = re.compile(r"[*?]|\[.+\]")
+_WHOLE = 0.9
+"""Share of the wall time above which a statement is nearly the whole profile."""
 _SHOWN = 60
 """Number of characters of an unknown name in a message."""
 
@@ -61,7 +63,8 @@ class Names:
             return NamedWork(activities=self._index.kinds == MEMCPY)
         chosen = self._lines_named(name)
         if len(chosen):
-            return self._work_of_lines(name, chosen)
+            remedy = "epprof_nb.op around its code gives it a name."
+            return self._work_of_lines(name, chosen, remedy)
         names = self._index.profile.tables["activities"].names("name")
         activities = _matching(names.categories, name)[names.codes]
         if activities.any():
@@ -73,14 +76,19 @@ class Names:
         chosen = self._lines_of_function(name)
         if not len(chosen):
             raise ValueError(self._unknown(name))
-        return self._work_of_lines(name, chosen)
+        return self._work_of_lines(
+            name,
+            chosen,
+            "Define it in the profiled cell or script, whose statements are recorded, or put "
+            "epprof_nb.op around its code.",
+        )
 
-    def _work_of_lines(self, name: str, chosen: IntArray) -> NamedWork:
+    def _work_of_lines(self, name: str, chosen: IntArray, remedy: str) -> NamedWork:
         of_lines = self._lines.pairs_of(chosen)
         if not len(of_lines):
             raise ValueError(
                 f"{name!r} is known only from samples of the host, so nothing says when it "
-                f"ran.{self._callers(chosen)} epprof_nb.op around its code gives it a name."
+                f"ran.{self._callers(chosen)} {remedy}"
             )
         return NamedWork(lines=of_lines)
 
@@ -138,7 +146,10 @@ class Names:
         return np.flatnonzero(found)
 
     def _callers(self, chosen: IntArray) -> str:
-        """Return what to name instead of lines that only stacks have: the statements around."""
+        """Return what to name instead of lines that only stacks have: the statements around.
+
+        Statements that took nearly all of the time would say nothing about them.
+        """
         lines, parent = self._lines.lines, self._index.cached(StackLines).parent
         stacks, found = np.flatnonzero(np.isin(lines.of_stack, chosen)), set[int]()
         while len(stacks):
@@ -146,8 +157,17 @@ class Names:
             found.update(around[(around >= 0) & (lines.statement[around] >= 0)].tolist())
             stacks = np.unique(parent[stacks])
             stacks = stacks[stacks >= 0]
-        names = [f"'{lines.file[i]} line {lines.number[i]}'" for i in sorted(found)[:3]]
+        short = [i for i in sorted(found) if not self._is_whole(i)]
+        names = [f"'{lines.file[i]} line {lines.number[i]}'" for i in short[:3]]
         return f" Name the statement that calls it: {' or '.join(names)}." if names else ""
+
+    def _is_whole(self, line: int) -> bool:
+        """Return whether the statement of a line took nearly all of the wall time."""
+        lines, ops = self._lines.lines, self._index.profile.tables["ops"]
+        rows = ops.names("cell").equals(lines.file[line]) & (ops["line"] == lines.number[line])
+        rows &= ops.names("op_type").equals("line")
+        took = int((ops["end_ns"] - ops["start_ns"]).max(initial=0, where=rows))
+        return took > _WHOLE * self._index.profile.wall_ns
 
     def _unknown(self, name: str) -> str:
         """Return that nothing has a name, and what does."""

@@ -302,13 +302,13 @@ def test_a_factor_is_any_real_number(half):
 def test_a_line_that_only_samples_have_is_refused_and_its_statement_named():
     """No op or call is at line 5 of `parse`, so the path does not know when it ran."""
     rows, (stack,) = stack_rows("In[1]:2 In[1]:parse:5")
-    prof = with_stacks(profile([line(1, 2, 0, 100, cell="In[1]")], info=info(100)), rows)
+    prof = with_stacks(profile([line(1, 2, 0, 60, cell="In[1]")], info=info(100)), rows)
     prof.tables["host_samples"] = tiny.table(
-        HOST_SAMPLES, [{"start_ns": 0, "stack_id": stack, "interval_ns": 100, "thread_id": 1}]
+        HOST_SAMPLES, [{"start_ns": 0, "stack_id": stack, "interval_ns": 60, "thread_id": 1}]
     )
     with pytest.raises(ValueError, match=r"from samples of the host.*calls it: 'In\[1\] line 2'\."):
         prof.what_if({"In[1] line 5": 0})
-    assert prof.what_if({"In[1] line 2": 0})["saving_ns"].item() == 100
+    assert prof.what_if({"In[1] line 2": 0})["saving_ns"].item() == 60
 
 
 def test_a_function_is_named_as_in_findings():
@@ -324,14 +324,17 @@ def test_a_function_is_named_as_in_findings():
         prof.what_if({"B.f": 0})
 
 
-def test_a_function_that_only_samples_have_is_refused_and_its_caller_named():
+@pytest.mark.parametrize(("end", "named"), [(60, True), (100, False)])
+def test_a_function_that_only_samples_have_is_refused_and_a_part_around_it_named(end, named):
     rows, (stack,) = stack_rows("In[1]:2 a.py:parse:5")
-    prof = with_stacks(profile([line(1, 2, 0, 100, cell="In[1]")], info=info(100)), rows)
+    prof = with_stacks(profile([line(1, 2, 0, end, cell="In[1]")], info=info(100)), rows)
     prof.tables["host_samples"] = tiny.table(
-        HOST_SAMPLES, [{"start_ns": 0, "stack_id": stack, "interval_ns": 100, "thread_id": 1}]
+        HOST_SAMPLES, [{"start_ns": 0, "stack_id": stack, "interval_ns": end, "thread_id": 1}]
     )
-    with pytest.raises(ValueError, match=r"'parse' is known only from samples.*'In\[1\] line 2'"):
+    with pytest.raises(ValueError, match=r"'parse' is known only from samples") as refused:
         prof.what_if({"parse": 0})
+    assert ("'In[1] line 2'" in str(refused.value)) == named
+    assert "Define it in the profiled cell or script" in str(refused.value)
 
 
 def test_a_side_that_is_none_is_refused():
