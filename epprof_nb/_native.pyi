@@ -108,6 +108,7 @@ def instances_of(objects: list[Any], kind: type, /) -> list[Any]:
 
 # -- recording on and off (called by the recording service only)
 def set_recording(*, ops: bool, launches: bool) -> None: ...
+def leave_out_statements() -> None: ...
 def set_limits(
     *,
     op_chunks: int = 32768,

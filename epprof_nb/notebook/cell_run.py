@@ -180,6 +180,9 @@ class CellRun:
 
         if self._experiment is not None:
             self._experiment.prepare()
+        if not self.request.lines:
+            # Functions of cells that were profiled before have markers.
+            _native.leave_out_statements()
         self._session = session.start(
             self.request.options, cell=self.cell.name, source=self.cell.source
         )

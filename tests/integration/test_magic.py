@@ -203,6 +203,14 @@ def test_no_lines(run, shell):
     assert lines(shell.user_ns["prof"]) == []
 
 
+def test_no_lines_leaves_out_statements_of_functions_of_earlier_cells(run, shell):
+    run("%%gpuprofile -q first\ndef f():\n    x = 1\n    return x\nf()")
+    run("%%gpuprofile -q prof --no-lines\nf()")
+    assert lines(shell.user_ns["prof"]) == []
+    run("%%gpuprofile -q again\nf()")
+    assert len(lines(shell.user_ns["again"])) == 3
+
+
 def test_options_reach_the_session(run, shell, monkeypatch):
     given = []
     start = session.start

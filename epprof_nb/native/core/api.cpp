@@ -44,6 +44,7 @@ void epprof_set_recording(int ops, int launches) {
   recording_ops = ops != 0;
   recording_launches = launches != 0;
   if (was && !ops) {
+    recording_statements = true;
     clear_suspended();
     for_each_thread([](ThreadState* t, void*) { clear_stack(t, 0); }, nullptr);
   }
@@ -51,6 +52,14 @@ void epprof_set_recording(int ops, int launches) {
     op_pool.trim(kChunksKept);
     launch_pool.trim(kChunksKept);
   }
+}
+
+void epprof_leave_out_statements(void) {
+  if (!recording_ops) recording_statements = false;
+}
+
+int epprof_recording_statements(void) {
+  return epprof_recording_ops() && recording_statements.load(std::memory_order_relaxed);
 }
 
 int epprof_recording_ops(void) { return recording_ops.load(std::memory_order_relaxed); }

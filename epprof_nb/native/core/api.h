@@ -17,6 +17,10 @@ extern "C" {
 uint64_t epprof_thread_id(void);
 void epprof_set_recording(int ops, int launches);
 int epprof_recording_ops(void);
+// Leaves statements out of the next recording, until its end. Does nothing in a recording, in which
+// statements are open.
+void epprof_leave_out_statements(void);
+int epprof_recording_statements(void);
 void epprof_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
                    uint32_t statement_repeats, uint32_t statement_pairs);
 // On: the calling thread, or for a thread of the profiler the process's first one; off: none.

@@ -11,12 +11,14 @@
 namespace epprof {
 
 std::atomic<bool> recording_ops{false};
+std::atomic<bool> recording_statements{true};
 std::atomic<void (*)(ThreadState*)> update_stack{nullptr};
 
 namespace {
 
 ResetInChild reset_entries([] {
   recording_ops = false;
+  recording_statements = true;
   update_stack = nullptr;
 });
 

@@ -6,6 +6,7 @@
 namespace epprof {
 
 extern std::atomic<bool> recording_ops;
+extern std::atomic<bool> recording_statements;  // if ops are recorded
 
 // Updates a thread's stack to the code that the thread executes. If set, the thread calls it before
 // it uses its stack or makes an API call.

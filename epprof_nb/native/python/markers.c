@@ -6,12 +6,13 @@
 
 // -- statements -------------------------------------------------------------------------------
 
-// The markers run in every statement of an instrumented cell. They return at once if not recording.
+// The markers run in every statement of an instrumented cell. They return at once if none is
+// recorded.
 typedef void (*StatementMarker)(uint32_t key);
 
 static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
   uint32_t key;
-  if (!epprof_recording_ops()) Py_RETURN_NONE;
+  if (!epprof_recording_statements()) Py_RETURN_NONE;
   if (to_u32(value, &key) < 0) return NULL;
   int64_t begin = epprof_cost_begin(EPPROF_COST_STATEMENTS);
   see_greenlet();
@@ -75,14 +76,14 @@ typedef struct {
 
 static PyObject* body_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   Body* body = (Body*)object;
-  if (epprof_recording_ops() && enter_scope(body->key, body->suspension) < 0) return NULL;
+  if (epprof_recording_statements() && enter_scope(body->key, body->suspension) < 0) return NULL;
   Py_RETURN_NONE;
 }
 
 static PyObject* body_exit(PyObject* object, PyObject* const* Py_UNUSED(args),
                            Py_ssize_t Py_UNUSED(count)) {
   Body* body = (Body*)object;
-  if (epprof_recording_ops() && leave_scope(body->key, body->suspension) < 0) return NULL;
+  if (epprof_recording_statements() && leave_scope(body->key, body->suspension) < 0) return NULL;
   Py_RETURN_FALSE;
 }
 

@@ -61,6 +61,11 @@ static PyObject* set_cell_thread(PyObject* Py_UNUSED(m), PyObject* value) {
   Py_RETURN_NONE;
 }
 
+static PyObject* leave_out_statements(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(args)) {
+  epprof_leave_out_statements();
+  Py_RETURN_NONE;
+}
+
 static PyObject* leave_out_thread(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(args)) {
   epprof_leave_out_thread();
   epprof_leave_out_lock_waits(1);
@@ -278,6 +283,7 @@ static PyMethodDef functions[] = {
     {"set_recording", KEYWORDS(set_recording), NULL},
     {"set_limits", KEYWORDS(set_limits), NULL},
     {"set_cell_thread", set_cell_thread, METH_O, NULL},
+    {"leave_out_statements", leave_out_statements, METH_NOARGS, NULL},
     {"leave_out_thread", leave_out_thread, METH_NOARGS, NULL},
     {"task", KEYWORDS(op_task), NULL},
     {"set_decorator", op_set_decorator, METH_O, NULL},
