@@ -63,15 +63,12 @@ def add_time(profile: Profile, request: Request, warmups: RunTimes, repeats: Run
         reason_without_estimate,
     )
     from epprof_nb.analysis.base.index import index_of
-    from epprof_nb.analysis.critical_path.profiler_costs import NOT_TIMED
 
     index = index_of(profile)
     added: dict[str, Any] = _measured(profile, request, warmups, repeats)
     estimated = index.cached(estimated_time)
     if estimated is None:
-        reason = reason_without_estimate(index)
-        if added or reason != NOT_TIMED:
-            profile.info["added_ns"] = added or {"reason": reason}
+        profile.info["added_ns"] = added or {"reason": reason_without_estimate(index)}
         return
     stated = estimated.in_info()
     if "total" in added:

@@ -12,14 +12,18 @@ if TYPE_CHECKING:
 
 
 def state_added_time(profile: ProfileData) -> None:
-    """Add the estimate of what profiling added to the info, if it is known."""
-    from epprof_nb.analysis.added_time.estimated_time import estimated_time
+    """Add the estimate of what profiling added to the info, or the reason why it has none."""
+    from epprof_nb.analysis.added_time.estimated_time import (
+        estimated_time,
+        reason_without_estimate,
+    )
     from epprof_nb.analysis.base.index import index_of
 
+    index = index_of(profile)
     try:
-        estimated = index_of(profile).cached(estimated_time)
+        estimated = index.cached(estimated_time)
+        reason = "" if estimated is not None else reason_without_estimate(index)
     except Exception as failure:  # noqa: BLE001 - the profile is complete without it
         say(f"What profiling added is not known ({format_error(failure)}).")
         return
-    if estimated is not None:
-        profile.info["added_ns"] = estimated.in_info()
+    profile.info["added_ns"] = {"reason": reason} if estimated is None else estimated.in_info()

@@ -26,6 +26,7 @@ from epprof_nb.analysis.base.missing_records import (
 from epprof_nb.analysis.base.processes import has_several
 from epprof_nb.analysis.base.processor_use import kept_from_cores_text
 from epprof_nb.analysis.base.wall_time import span_of_device, timed_tables, wall_of
+from epprof_nb.analysis.critical_path.profiler_costs import NOT_TIMED
 from epprof_nb.analysis.memory.headline_memory import memory_lines
 from epprof_nb.analysis.onnx.profiler_slowdown import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.analysis.steps.by_phase import decode_statistics
@@ -345,6 +346,7 @@ def headline_of(index: ProfileIndex) -> Headline:
     wall = wall_of(profile)
     error = profile.info.get("error")
     added = index.cached(added_time)
+    not_added = reason_without_added_time(index.profile.info)
     sizes = profile.tables["activities"]["bytes"][is_copy]
     return Headline(
         wall_ns=wall,
@@ -362,8 +364,9 @@ def headline_of(index: ProfileIndex) -> Headline:
         added=None if added is None else added.stated_share(),
         is_measured=added is not None and added.is_measured,
         is_least=added is not None and added.is_least,
-        not_added=reason_without_added_time(profile.info),
-        asks_added=bool(profile.info.get("repeats")),
+        not_added=not_added,
+        # Without statements and the like, recording takes little.
+        asks_added=bool(profile.info.get("repeats")) and not_added != NOT_TIMED,
         kept_from_cores=kept_from_cores_text(profile.info),
         unattributed=total_count((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),

@@ -6,6 +6,7 @@ import pytest
 
 from epprof_nb.analysis.added_time.measured_time import VARY
 from epprof_nb.analysis.base.index import ProfileIndex
+from epprof_nb.analysis.critical_path.profiler_costs import NOT_TIMED
 from epprof_nb.analysis.summary.headline import headline_of
 from epprof_nb.notebook import cell_added_time
 from epprof_nb.notebook.cell_added_time import RunTimes, add_time
@@ -89,6 +90,16 @@ def test_a_plain_cell_says_why_there_is_no_estimate():
     assert reason.startswith("frameworks recorded")
     assert reason in headline.overhead_note
     assert reason not in headline.line
+
+
+def test_code_of_which_nothing_was_timed_has_the_reason_but_no_words_in_the_line(runs):
+    repeats = runs(*[(100, 0)] * 5)
+    prof = profiled(repeats)
+    add_time(prof, REQUEST, RunTimes(), RunTimes())
+    assert prof.info["added_ns"] == {"reason": NOT_TIMED}
+    headline = headline_of(ProfileIndex(prof))
+    assert NOT_TIMED in headline.overhead_note
+    assert "profiling added" not in headline.line
 
 
 def test_only_work_of_a_device_goes_on_after_the_code(runs):

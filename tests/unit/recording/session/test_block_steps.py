@@ -97,6 +97,10 @@ def test_what_profiling_added_is_in_the_info_once_the_block_has_ended(monkeypatc
     assert 0 < added["total"] <= prof.wall_ns
     assert {"ops", "launches"} <= added["parts"].keys()
 
+    with epprof_nb.profile() as prof:
+        pass
+    assert prof.info["added_ns"] == {"reason": "what recording takes was not timed"}
+
     def fail(_):
         raise RuntimeError("damaged")
 
