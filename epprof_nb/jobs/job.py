@@ -237,7 +237,9 @@ class Job(JobTables, JobCollectives, JobViews):
         Raises
         ------
         FileExistsError
-            If the folder has parts of a job, or is a file.
+            If the folder has parts of a job, or is a file or a link to nothing.
+        ValueError
+            If the folder has no name.
         OSError
             If the folder cannot be written.
 

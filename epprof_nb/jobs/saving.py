@@ -13,7 +13,7 @@ from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.files.dataset.manifest import Manifest
 from epprof_nb.files.dataset.part import write_part
-from epprof_nb.files.dataset.remote import is_url, put_job
+from epprof_nb.files.dataset.remote import is_url, not_a_folder, put_job
 
 if TYPE_CHECKING:
     from epprof_nb.jobs.job_data import JobData
@@ -28,17 +28,17 @@ def save_job(job: JobData, folder: str | os.PathLike[str]) -> dict[int, Path]:
     parts
         Number of each process to the folder of its part; empty for a URL.
     """
+    if not os.fspath(folder):
+        raise ValueError("the folder has no name: name a new one, as in job.save('run/')")
     if isinstance(folder, str) and is_url(folder):
         with tempfile.TemporaryDirectory(prefix="epprof-save-") as local:
             save_job(job, Path(local) / "job")
             put_job(Path(local) / "job", folder)
         return {}
     target = Path(folder)
-    if target.is_file():
-        raise FileExistsError(
-            f"{target} is a file, and a job is saved as a folder with a part of each process: name "
-            "a new folder"
-        )
+    if os.path.lexists(target) and not target.is_dir():
+        kind = "a link to nothing" if not target.exists() else "a file"
+        raise FileExistsError(not_a_folder(target, kind))
     target.mkdir(parents=True, exist_ok=True)
     if any(entry.name.startswith("rank-") for entry in os.scandir(target)):
         raise FileExistsError(

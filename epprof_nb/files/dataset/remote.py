@@ -51,17 +51,27 @@ def storage(url: str) -> tuple[Any, str]:
     return system, path
 
 
+def not_a_folder(target: object, kind: str = "a file") -> str:
+    """Return the message of the error that a job cannot be saved there."""
+    return (
+        f"{target} is {kind}, and a job is saved as a folder with a part of each process: name a "
+        "new folder"
+    )
+
+
 def put_job(folder: Path, url: str) -> None:
     """Copy the parts in a folder to a storage.
 
     Raises
     ------
     FileExistsError
-        If it has parts of a job there.
+        If it has parts of a job there, or is a file.
     OSError
         If the storage cannot be written. What was copied until then stays.
     """
     system, target = storage(url)
+    if system.exists(target) and not system.isdir(target):
+        raise FileExistsError(not_a_folder(url))
     if any(True for _ in _parts(system, target)):
         raise FileExistsError(
             f"{url} has parts of a job already, which would be mixed up with these; name a new "

@@ -46,6 +46,13 @@ def test_parts_of_another_job_are_not_mixed_up(url, job):
         job.save(url)
 
 
+def test_a_file_is_not_a_folder_for_parts(job, tmp_path):
+    (tmp_path / "run").write_bytes(b"other")
+    with pytest.raises(FileExistsError, match=r"is a file, .*name a new folder"):
+        job.save(f"file://{tmp_path}/run")
+    assert (tmp_path / "run").read_bytes() == b"other"
+
+
 def test_the_manifest_comes_last_so_that_half_a_part_is_unfinished(url, job, monkeypatch):
     system = fsspec.filesystem("memory")
     written = []

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import pickle
 import shutil
 
@@ -67,6 +68,24 @@ def test_saving_onto_a_file_says_what_to_do(stored, tmp_path):
     with pytest.raises(FileExistsError, match="is a file"):
         epprof_nb.load(stored).save(tmp_path / "run.epprof")
     assert (tmp_path / "run.epprof").read_bytes() == b"other"
+
+
+def test_saving_without_a_name_is_refused(stored, tmp_path, monkeypatch):
+    job = epprof_nb.load(stored)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(ValueError, match="no name"):
+        job.save("")
+    assert not list((tmp_path / "here").iterdir())
+
+
+def test_saving_onto_what_is_no_folder_says_what_to_do(stored, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    os.mkfifo(tmp_path / "fifo")
+    job = epprof_nb.load(stored)
+    for name, kind in (("link", "a link to nothing"), ("fifo", "a file"), ("/dev/null", "a file")):
+        with pytest.raises(FileExistsError, match=f"is {kind}, .*name a new folder"):
+            job.save(tmp_path / name)
 
 
 def test_damaged_and_unfinished_parts_keep_their_reason(stored, tmp_path):
