@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.data.empty_tables import explained, with_note
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.data.result_columns import with_columns
 from epprof_nb.profiles.table_frame import table_frame
 
@@ -42,12 +43,14 @@ class Findings(ProfileData):
         """
         from epprof_nb.analysis.base.index import index_of
         from epprof_nb.analysis.findings.few_samples import few_samples
-        from epprof_nb.analysis.findings.findings_frame import OWN_CELL, FindingsFrame
+        from epprof_nb.analysis.findings.findings_frame import OWN_CELL, REPEATS, FindingsFrame
         from epprof_nb.analysis.findings.ranking import findings_table
 
         frame = FindingsFrame(findings_table(index_of(self)).to_frame())
         if cell := self.info.get("cell"):
             frame.attrs[OWN_CELL] = cell
+        if repeat_names(self.info).unit == "repeat":
+            frame.attrs[REPEATS] = len(repeat_bounds(self.info)[0])
         if not len(frame) and (reason := few_samples(index_of(self))):
             return with_note(frame, reason)
         return explained(self, "insights", frame)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 OWN_CELL = "cell"
 """Key of the profiled cell or script in ``DataFrame.attrs``: its lines are shown without it."""
+REPEATS = "repeats"
+"""Key of the number of repeats in ``DataFrame.attrs``: their times are added up."""
 _WRAPPER = textwrap.TextWrapper(100, initial_indent="   ", subsequent_indent="   ")
 _LEFT = 'style="text-align: left; vertical-align: top"'
 # Narrow pages would break it after each word.
@@ -103,7 +105,9 @@ def _gain(row: Any) -> str:  # noqa: ANN401
 
 
 def _columns(frame: pd.DataFrame) -> str:
-    return f"Columns: {', '.join(frame.columns)}."
+    count = frame.attrs.get(REPEATS, 0)
+    total = f"Times and gains are sums over {count:,} repeats. " if count > 1 else ""
+    return f"{total}Columns: {', '.join(frame.columns)}."
 
 
 class NotedFindingsFrame(NotedFrame):

@@ -95,10 +95,15 @@ class RepeatStatistics:
 
     @property
     def text(self) -> str:
-        """The statistics as ``5 repeats: mean 1.20 ms, median 1.19 ms, ...``."""
+        """The statistics as ``5 repeats: mean 1.20 ms, median 1.19 ms, ...``.
+
+        Repeats of a cell are the whole profile, but its reader may think of one of them.
+        """
+        total = "; findings add up all repeats" if self.names.unit == "repeat" else ""
         return (
             f"{self.count:,} {self.names.unit}s: mean {duration(self.mean_ns)}, median "
             f"{duration(self.median_ns)}, standard deviation {duration(self.std_ns)}{self.phases}"
+            f"{total}"
         )
 
     @property

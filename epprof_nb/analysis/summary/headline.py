@@ -196,8 +196,8 @@ class Headline:
             parts.append(f"profiling added: not measured, {self.not_added}")
         if self.overhead is not None:
             parts.append(
-                f"profiler took {duration(self.overhead.total_ns)} before and after, without "
-                "drawing (not in the wall time)"
+                f"profiler took {duration(self.overhead.total_ns)} before and after the code (not "
+                "in the wall time)"
             )
         is_slower = self.slowdown is not None and self.slowdown >= NOTABLE_SLOWDOWN
         if is_slower and not self.kept_from_cores:  # others may have slowed the runs down

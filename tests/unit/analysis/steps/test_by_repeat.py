@@ -79,7 +79,10 @@ def test_the_summary_has_the_statistics_of_the_repeats():
     assert repeats.mean_ns == pytest.approx(wall.mean())
     assert repeats.median_ns == wall.median()
     assert repeats.std_ns == pytest.approx(wall.std())
-    said = "3 repeats: mean 110 ns, median 100 ns, standard deviation 85 ns"
+    said = (
+        "3 repeats: mean 110 ns, median 100 ns, standard deviation 85 ns; findings add up all "
+        "repeats"
+    )
     assert f"{said}   ▄█▁" in as_text(ViewModel(three()))
     view_model = ViewModel(three())
     assert f"<p>{said}   ▄█▁</p>" in page_html(view_model)
@@ -94,7 +97,9 @@ def test_steps_of_a_script_keep_their_numbers_and_leave_out_the_setup():
     assert header["headline"]["repeats"]["names"] == {"unit": "step", "first": 2}
     whole = ViewModel(three(first_step=0)).headline.repeats
     assert (whole.count, whole.mean_ns, whole.names) == (2, 115, ("step", 1))
-    assert "2 steps: mean 115 ns" in as_text(ViewModel(three(first_step=0)))
+    steps = as_text(ViewModel(three(first_step=0)))
+    assert "2 steps: mean 115 ns" in steps
+    assert "all repeats" not in steps
 
 
 def steps_of_script(*, rest, last=None, has_ops=True, device=True):

@@ -76,7 +76,7 @@ def test_line_has_the_totals():
     )
     assert line.startswith("100 ms wall   GPU busy 40 %")
     assert "2 kernels · 1 copy (1.20 MB) · 1 idle gap > 1 ms between work" in line
-    took = "profiler took 4.00 ms before and after, without drawing (not in the wall time)"
+    took = "profiler took 4.00 ms before and after the code (not in the wall time)"
     assert f"recorded 100 %, {took}" in line
 
 
@@ -94,7 +94,7 @@ def test_statements_that_were_left_out_are_stated():
 def test_overhead_is_always_a_time(share):
     cost = {"share": share, "ns": 97_000_000}
     line = headline_text(profile([kernel(1, 0, 20)], profiling_cost=cost))
-    assert "profiler took 97.0 ms before and after, without drawing (not in the wall time)" in line
+    assert "profiler took 97.0 ms before and after the code (not in the wall time)" in line
 
 
 def test_the_overhead_is_explained():

@@ -84,10 +84,7 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     else:
         excess = int(found["excess_wall_ns"].sum())
         subject = f"The first {unit}" if len(found) == 1 else f"The first {len(found)} {unit}s"
-        text = (
-            f"{subject}{_loop(index)} took {duration(excess)} longer than as many steady ones"
-            f"{_where(index, found)}"
-        )
+        text = f"{subject}{_loop(index)} {_took_longer(excess, len(found))}{_where(index, found)}"
         if settling:
             text += f", and the others still become faster, by {percent(settling)}"
     if settling:
@@ -164,8 +161,8 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
     yield _finding(
         index,
         found,
-        f"{plural(len(found), unit)} ({numbers}{more}){_loop(index)} took {duration(excess)} "
-        f"longer than as many steady ones{reason or _where(index, found)}.",
+        f"{plural(len(found), unit)} ({numbers}{more}){_loop(index)} "
+        f"{_took_longer(excess, len(found))}{reason or _where(index, found)}.",
         excess - queued,
         kind="outliers",
         remedy=COLLECT_LESS if is_paused else look,
@@ -243,6 +240,13 @@ def _excess_of(index: ProfileIndex, part: IntArray) -> int:
     of_outliers = part[phase == OUTLIER]
     typical = int(np.median(part[phase == STEADY])) if (phase == STEADY).any() else 0
     return max(int(of_outliers.sum()) - typical * len(of_outliers), 0)
+
+
+def _took_longer(excess_ns: int, count: int) -> str:
+    """Return how much longer some iterations took than steady ones."""
+    if count == 1:
+        return f"took {duration(excess_ns)} longer than a steady one"
+    return f"took {duration(excess_ns)} longer, in all, than {count:,} steady ones"
 
 
 def _where(index: ProfileIndex, found: ResultTable) -> str:

@@ -20,8 +20,19 @@ def test_warm_up_and_outliers_are_told_from_the_steady_state():
     assert warm_up.gain_ns == pytest.approx(50 * MS, rel=0.02)
     assert outlier.gain_ns == pytest.approx(30 * MS, rel=0.02)
     assert outlier.text.startswith("1 repeat (12) took 30.")
+    assert " longer than a steady one, mostly" in outlier.text
+    assert " longer, in all, than 2 steady ones" in warm_up.text
     assert "mostly while the GPU was busy" in outlier.text
     assert outlier.evidence_rows(prof).tolist() == [12]
+
+
+def test_findings_say_that_repeats_are_added_up():
+    total = "Times and gains are sums over 22 repeats."
+    found = repeats([50 * MS, 20 * MS, *steady()]).insights()
+    assert total in repr(found)
+    assert total in found._repr_html_()
+    steps = repeats([50 * MS, 20 * MS, *steady()], first_step=0).insights()
+    assert "sums over" not in repr(steps)
 
 
 def test_a_long_first_repeat_like_two_later_ones_is_no_warm_up():
