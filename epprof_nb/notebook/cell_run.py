@@ -289,9 +289,9 @@ class CellRun:
         self._stop_recording(error)
 
     def _stop_recording(self, error: BaseException | None = None) -> None:
+        ended_ns = _native.now_ns()
+        _native.leave_function()
         if self._session is not None:
-            ended_ns = _native.now_ns()
-            _native.leave_function()
             self._mark_repeat_time()
             if self._job is not None:
                 self._job.send_end(ended_ns)

@@ -76,7 +76,8 @@ def estimated_time(index: ProfileIndex) -> EstimatedTime | None:
         of_cell = ops["thread_id"] == index.profile.info.get("thread_id", MISSING)
         # One thread at a time runs Python.
         of_others = found.stretch * found.by_kind[STATEMENTS].sum(where=~of_cell)
-        added_ns = round(float(of_op.sum(where=of_cell) + of_others * _awake_part(index)))
+        of_others *= _awake_part(index) if of_others else 0.0
+        added_ns = round(float(of_op.sum(where=of_cell) + of_others))
     added_ns = min(added_ns, round(MAX_PART * index.profile.wall_ns))
     of_threads = {NAMES[kind]: round(float(ns.sum())) for kind, ns in found.by_kind.items()}
     return EstimatedTime(added_ns, {name: ns for name, ns in of_threads.items() if ns}, of_op)

@@ -61,11 +61,10 @@ _OP_TYPES = {
 """Kinds of ops that are not `OPS`, by type."""
 _WITHOUT_COSTS = frozenset({"cell", "gc", "hlo", "hlo_module"})
 """Types of ops that are written once per profile, or found after it."""
-_ELSEWHERE = {OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15}
+_ELSEWHERE = {OPS: 1.2, MODULES: 0.3, BACKWARD: 0.15, LAUNCHES: 0.65}
 """Cost of recording elsewhere, as a share of the time that it takes in place: in the interpreter
-and the autograd engine, which call it, in caches that it leaves cold, and at the ends of ops."""
-_ELSEWHERE_OF_HOST_CALLS = 0.65
-"""The same of launches of the host device."""
+and the autograd engine, which call it, in caches that it leaves cold, and at the ends of ops. Of
+launches, those of the host device; `_LAUNCH_NS` is for those of a GPU."""
 _COLD_NS = {100: 0, 600: 35, 3_000: 60, 12_000: 350, 30_000: 900}
 """The same of each statement, ns, by its mean duration: what runs in between evicts the profiler's
 code and data from the caches, before the part that is timed."""
@@ -172,7 +171,7 @@ def _of_calls(index: ProfileIndex, timed_ns: int) -> Costs:
     interval = index.profile.wall_ns / max(len(calls), 1)
     untimed = np.interp(interval, list(_LAUNCH_NS), list(_LAUNCH_NS.values()))
     each = timed_ns / max(len(calls), 1)
-    costs: Costs = on_host * each * (1 + _ELSEWHERE_OF_HOST_CALLS) + on_gpu * (each + untimed)
+    costs: Costs = on_host * each * (1 + _ELSEWHERE[LAUNCHES]) + on_gpu * (each + untimed)
     return costs
 
 

@@ -144,11 +144,12 @@ def test_calls_of_a_gpu_cost_more_if_much_ran_between_them(monkeypatch, wall_ns,
     assert found.of_threads == {"launches": 5_000 + 11 * each_ns}
 
 
-def test_launches_on_the_host_cost_a_part_elsewhere():
+def test_launches_on_the_host_cost_a_part_elsewhere(monkeypatch):
+    monkeypatch.setattr(module, "_ELSEWHERE", module._ELSEWHERE | {module.LAUNCHES: 0.5})
     rows, activities, calls, end = launches(500)
     calls = [one | {"domain": "host"} for one in calls]
     parts = estimated(rows, activities, calls, end, launches=1_000).of_threads
-    assert parts == {"launches": round(1_000 * (1 + module._ELSEWHERE_OF_HOST_CALLS))}
+    assert parts == {"launches": 1_500}
 
 
 @pytest.mark.parametrize(("node_ns", "each_ns"), [(2_000, 400), (5_000, 100)])
