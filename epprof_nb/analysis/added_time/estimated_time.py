@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.base.devices import used_gpu
-from epprof_nb.analysis.base.waiting_frames import FOR_PROCESSES, OF_EVENT_LOOPS, waiting_stacks
+from epprof_nb.analysis.base.waiting_frames import FOR_PROCESSES, OF_EVENT_LOOPS, waiting_samples
 from epprof_nb.analysis.critical_path.chain import CriticalPath
 from epprof_nb.analysis.critical_path.holders import Holders
 from epprof_nb.analysis.critical_path.profiler_costs import (
@@ -101,8 +101,9 @@ def _awake_part(index: ProfileIndex) -> float:
     tables, thread = index.profile.tables, index.profile.info.get("thread_id")
     waits, samples = tables["thread_waits"], tables["host_samples"]
     is_alone = (waits["thread_id"] == thread) & (waits["other_thread_id"] == MISSING)
-    outside = np.append(waiting_stacks(index, OF_EVENT_LOOPS | FOR_PROCESSES), False)
-    is_outside = (samples["thread_id"] == thread) & outside[samples["stack_id"]]
+    is_outside = (samples["thread_id"] == thread) & waiting_samples(
+        index, OF_EVENT_LOOPS | FOR_PROCESSES
+    )
     sampled = samples["start_ns"][is_outside]
     start, end = union(
         np.append(waits["start_ns"][is_alone], sampled - samples["interval_ns"][is_outside]),

@@ -58,3 +58,18 @@ def waiting_stacks(index: ProfileIndex, frames: Collection[tuple[str, str]]) -> 
     for file, name in frames:
         found |= (files == file)[lines.file.codes] & (names == name)[lines.function.codes]
     return found
+
+
+def waiting_samples(index: ProfileIndex, frames: Collection[tuple[str, str]]) -> BoolArray:
+    """Return which rows of ``host_samples`` are in one of these frames, as `waiting_stacks`.
+
+    Examples
+    --------
+    >>> from epprof_nb.analysis.base.index import index_of
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> waiting_samples(index_of(synthetic_profile()), FOR_THREADS).any().item()
+    False
+    """
+    stack = index.profile.tables["host_samples"]["stack_id"]
+    found: BoolArray = np.append(waiting_stacks(index, frames), False)[stack]
+    return found

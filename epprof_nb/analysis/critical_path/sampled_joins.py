@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, OF_EVENT_LOOPS, waiting_stacks
+from epprof_nb.analysis.base.waiting_frames import FOR_THREADS, OF_EVENT_LOOPS, waiting_samples
 from epprof_nb.analysis.critical_path.between_same_events import with_alike
 from epprof_nb.analysis.critical_path.thread_joins import Joins, open_times
 from epprof_nb.arrays.ids import sorted_distinct
@@ -61,7 +61,7 @@ def _sampled_waits(
 ) -> dict[int, Intervals]:
     """Return when threads, by number, waited in some functions."""
     samples = index.profile.tables["host_samples"]
-    is_wait = np.append(waiting_stacks(index, frames), False)[samples["stack_id"]]
+    is_wait = waiting_samples(index, frames)
     waits = {}
     if is_wait.any() and threads.count > 1:
         times_of = _Times(index, threads)

@@ -11,7 +11,7 @@ from epprof_nb.analysis.base.op_totals import self_host_ns
 from epprof_nb.analysis.base.stack_lines import StackLines
 from epprof_nb.analysis.base.thread_labels import thread_names
 from epprof_nb.analysis.base.time_off_cores import time_off_cores, used_by_other_threads
-from epprof_nb.analysis.base.waiting_frames import FOR_PROCESSES, OF_EVENT_LOOPS, waiting_stacks
+from epprof_nb.analysis.base.waiting_frames import FOR_PROCESSES, OF_EVENT_LOOPS, waiting_samples
 from epprof_nb.analysis.findings.finding import code, launcher_name, place_name
 from epprof_nb.analysis.findings.host_code_name import host_code_name
 from epprof_nb.analysis.findings.host_waits import CALL_REMEDY, wait_remedy
@@ -162,7 +162,7 @@ def _while_others_ran(index: ProfileIndex, rows: IntArray) -> KnownWait | None:
         return None
     if 2 * used_by_other_threads(index, own) < blocked:
         return None
-    of_process = np.append(waiting_stacks(index, FOR_PROCESSES), False)[samples["stack_id"][rows]]
+    of_process = waiting_samples(index, FOR_PROCESSES)[rows]
     if 2 * int(off.blocked[rows].sum(where=is_between & of_process)) >= blocked:
         return KnownWait(", mostly to wait for another process", wait_remedy(index))
     start, end = union(samples["start_ns"][rows] - interval, samples["start_ns"][rows])
@@ -215,7 +215,7 @@ def wait_of_statements(index: ProfileIndex, rows: IntArray, total_ns: float) -> 
 def _wait_in_event_loop(index: ProfileIndex, rows: IntArray, total_ns: float) -> KnownWait | None:
     ops, samples = index.profile.tables["ops"], index.profile.tables["host_samples"]
     within = samples_within(index, ops["start_ns"][rows], ops["end_ns"][rows])
-    waits = np.append(waiting_stacks(index, OF_EVENT_LOOPS), False)[samples["stack_id"][within]]
+    waits = waiting_samples(index, OF_EVENT_LOOPS)[within]
     if 2 * int(samples["interval_ns"][within][waits].sum()) < total_ns or not waits.any():
         return None
     return KnownWait(", mostly to wait in the event loop", _LOOP_REMEDY)
